@@ -1,0 +1,1 @@
+"""Scores what AI agents did, from the spans they already emit."""
