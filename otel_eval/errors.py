@@ -2,7 +2,7 @@
 
 OtelEvalError
 ├── DecodeError     bytes or text that are not OTLP: says where, what was found, what was expected
-└── ConfigError     a rule file or argument that cannot be used: every problem at once, each with its place
+└── ConfigError     a rule file or argument that cannot be used: every problem, with its place
 """
 
 from collections.abc import Sequence

@@ -176,7 +176,7 @@ class Trajectory:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How good, from 0 to 1. `reason` names tools, counts, positions and keys; values live in `details`."""
+    """How good, from 0 to 1. `reason` names tools, counts and keys; values live in `details`."""
 
     value: float
     reason: str = ""
