@@ -1,0 +1,165 @@
+"""What OTLP/protobuf alone can carry; what both encodings share is in test_laws."""
+
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
+
+from otel_eval.decode import decode_protobuf, decode_spans
+from otel_eval.errors import DecodeError
+from otel_eval.model import NO_SCOPE, UNSET, Span
+from tests.conftest import SPAN_ID, TRACE_ID
+from tests.decode.encoders import with_length
+
+TRACE, SPAN = bytes.fromhex(TRACE_ID), bytes.fromhex(SPAN_ID)
+
+
+def request(*spans: dict[str, Any]) -> bytes:
+    made = ExportTraceServiceRequest()
+    group = made.resource_spans.add()
+    group.resource.attributes.add(key="service.name", value=AnyValue(string_value="shop"))
+    scoped = group.scope_spans.add()
+    for fields in spans:
+        scoped.spans.add(**{"trace_id": TRACE, "span_id": SPAN, **fields})
+    return made.SerializeToString()
+
+
+def decode_one(**fields: Any) -> Span:
+    (found,) = decode_protobuf(request(fields))
+    return found
+
+
+def test_an_empty_request_has_no_spans() -> None:
+    assert decode_protobuf(b"") == []
+
+
+def test_a_bare_span_has_the_zero_values() -> None:
+    found = decode_one()
+
+    assert found == Span(
+        trace_id=TRACE_ID,
+        span_id=SPAN_ID,
+        kind="unspecified",
+        resource={"service.name": "shop"},
+    )
+    assert found.scope is NO_SCOPE
+    assert found.status is UNSET
+
+
+def test_spans_are_frozen_like_any_other() -> None:
+    with pytest.raises(AttributeError):
+        decode_one().name = "other"  # type: ignore[misc]  # that it is refused is the point
+
+
+def test_what_spans_have_in_common_is_shared() -> None:
+    first, second = decode_protobuf(request({}, {"span_id": b"12345678"}))
+
+    assert first.resource is second.resource
+    assert first.scope is second.scope
+    assert first.trace_id is second.trace_id
+
+
+@pytest.mark.parametrize(
+    ("flags", "remote"),
+    [(0, None), (1, None), (0x100, False), (0x101, False), (0x200, None), (0x300, True)],
+    ids=str,
+)
+def test_flags_say_whether_the_parent_is_remote(flags: int, remote: bool | None) -> None:
+    assert decode_one(parent_span_id=b"12345678", flags=flags).parent_remote is remote
+    assert decode_one(flags=flags).parent_remote is None
+
+
+@pytest.mark.parametrize("parent", [b"", bytes(8), b"1234", b"123456789"], ids=repr)
+def test_an_invalid_parent_is_none(parent: bytes) -> None:
+    found = decode_one(parent_span_id=parent, flags=0x300)
+
+    assert (found.parent_id, found.parent_remote) == (None, None)
+
+
+@pytest.mark.parametrize("trace_id", [b"", bytes(16), b"short"], ids=repr)
+def test_spans_without_a_valid_trace_id_are_one_trace(trace_id: bytes) -> None:
+    first, second, third = decode_protobuf(request(*[{"trace_id": trace_id}] * 2, {}))
+
+    assert first.trace_id == second.trace_id
+    assert first.trace_id.startswith("#")
+    assert (first.span_id, second.span_id) == (SPAN_ID, "#1")
+    assert third.trace_id == TRACE_ID
+
+
+def test_spans_without_a_valid_span_id_are_no_duplicates() -> None:
+    zero = request({"span_id": bytes(8)}, {"span_id": bytes(8)})
+
+    found = decode_protobuf(zero) + decode_protobuf(zero)
+
+    assert {each.trace_id for each in found} == {TRACE_ID}
+    assert len({each.span_id for each in found}) == 4
+    assert all(each.span_id.startswith("#") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (AnyValue(), None),
+        (AnyValue(string_value=""), ""),
+        (AnyValue(int_value=0), 0),
+        (AnyValue(bool_value=False), False),
+        (AnyValue(double_value=0.0), 0.0),
+        (AnyValue(double_value=float("-inf")), float("-inf")),
+        (AnyValue(bytes_value=b"\x00\xff"), "AP8="),
+        (AnyValue(bytes_value=b""), ""),
+        (AnyValue(array_value=ArrayValue()), []),
+        (AnyValue(kvlist_value=KeyValueList()), {}),
+    ],
+    ids=str,
+)
+def test_every_kind_of_value_is_read_also_when_it_is_zero(value: AnyValue, found: object) -> None:
+    decoded = decode_one(attributes=[KeyValue(key="v", value=value)]).attributes["v"]
+
+    assert decoded == found
+    assert type(decoded) is type(found)
+
+
+def test_numbers_of_a_later_version_mean_unset() -> None:
+    found = decode_one(kind=99, status={"code": 77})
+
+    assert (found.kind, found.status) == ("unspecified", UNSET)
+
+
+def deep(levels: int) -> bytes:
+    """A request whose resource has lists in lists; the library refuses to build one."""
+    value = b""
+    for _ in range(levels):
+        value = b"\x2a" + with_length(b"\x0a" + with_length(value))
+    attribute = b"\x0a" + with_length(b"\x12" + with_length(value))
+    return b"\x0a" + with_length(b"\x0a" + with_length(attribute))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"hello",
+        b"\x0a\xff",
+        request({"name": "half"})[:-3],
+        request({"name": "Gr\u00fc\u00dfe"}).replace("\u00fc".encode(), b"\xff\xff"),
+        deep(60),
+    ],
+    ids=["text", "broken length", "cut off", "no UTF-8", "deep"],
+)
+def test_what_is_no_request_is_a_decode_error_that_says_what_was_expected(body: bytes) -> None:
+    with pytest.raises(DecodeError, match="expected an ExportTraceServiceRequest"):
+        decode_protobuf(body)
+
+
+def test_unknown_fields_are_ignored() -> None:
+    unknown = b"\xfa\x01\x03abc"
+
+    assert len(decode_protobuf(request({}) + unknown)) == 1
+
+
+@pytest.mark.parametrize("brace", [b"{", b"["])
+def test_a_length_that_reads_as_a_brace_is_no_json(brace: bytes) -> None:
+    bodies = [request({"name": "x" * size}) for size in range(1, 100)]
+    (body,) = [each for each in bodies if each.startswith(b"\n" + brace)]
+
+    assert decode_spans(body) == decode_protobuf(body)
