@@ -1,0 +1,106 @@
+"""What a dialect reads from one span, and the protocol it does so by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from otel_eval.model import UNRECORDED, ModelCall, Recorded, Span, Tool
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolReading:
+    """One span's word about a tool call."""
+
+    name: str
+    arguments: Recorded = UNRECORDED
+    output: Recorded = UNRECORDED
+    error: str | None = None
+    call_id: str | None = None
+    arguments_sure: bool = True
+    """False where the encoding is ambiguous, so that a message with the same call id decides."""
+    arguments_bare: bool = False
+    """The span has a value without its parameter's name: so there are arguments."""
+    output_sure: bool = True
+    """False where the text may be a text or a value, so that a typed message decides."""
+    output_fillable: bool = True
+    """False where a missing output must not be taken from a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A tool call as a model asked for it."""
+
+    name: str
+    call_id: str | None = None
+    arguments: Recorded = UNRECORDED
+    bare: bool = False
+    """The request says nothing of arguments, as some libraries do where there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A tool's answer as a model was shown it."""
+
+    call_id: str | None = None
+    output: Recorded = UNRECORDED
+    typed: bool = False
+    """Whether the message keeps the value's JSON type (then it settles an ambiguous span)."""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message of a conversation."""
+
+    role: str
+    text: str = ""
+    requests: Sequence[Request] = ()
+    results: Sequence[Result] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """What a span is: a tool call, a model call, an agent, or none of them; and whose."""
+
+    tool: ToolReading | None = None
+    model: ModelCall | None = None
+    agent_span: bool = False
+    agent: str | None = None
+    session: str | None = None
+    no_call: bool = False
+    """A tool span that is no call, such as a handoff: its agent has tool spans all the same."""
+
+    @property
+    def is_something(self) -> bool:
+        return bool(self.tool or self.model or self.agent_span)
+
+
+@dataclass(slots=True, kw_only=True)
+class Content:
+    """What was said around the tool calls: long to parse, and not always needed."""
+
+    inputs: Sequence[Turn] = ()
+    outputs: Sequence[Turn] = ()
+    tools: Sequence[Tool] = ()
+    requests: Sequence[Request] = ()
+    """Calls that this span dispatched to tool spans below it; they are no model output."""
+    input: Recorded = UNRECORDED
+    output: Recorded = UNRECORDED
+
+
+class Dialect(Protocol):
+    """How one instrumentation family writes spans."""
+
+    id: str
+
+    def reads(self, span: Span) -> bool:
+        """Whether this dialect wrote the span: a look at the scope or a key or two, no more."""
+        ...
+
+    def read(self, span: Span) -> Reading:
+        """What the span is. Values that it does not hold stay UNRECORDED."""
+        ...
+
+    def content(self, span: Span) -> Content:
+        """The conversation that the span holds, and the tools that were offered in it."""
+        ...

@@ -1,0 +1,45 @@
+"""Whether a tool span failed, and with which words."""
+
+from otel_eval.model import Json, Span
+
+_FLAGS = {
+    "gen_ai.tool.status": ("error", "failed", "failure"),
+    "gen_ai.task.status": ("failure", "error"),
+    "langfuse.observation.level": ("ERROR",),
+}
+_SIGNS = _FLAGS.keys() | {"error.type"}
+
+
+def error_of(span: Span) -> str | None:
+    """The error of a failed span: the exception's message, the status' or the error type."""
+    attributes = span.attributes
+    failed = span.status.code == "error" or (bool(span.events) and _raised(span))
+    if not failed and _SIGNS.isdisjoint(attributes):
+        return None
+    failed = failed or "error.type" in attributes
+    failed = failed or any(attributes.get(key) in bad for key, bad in _FLAGS.items())
+    if not failed:
+        return None
+    words = attributes.get("langfuse.observation.status_message") or attributes.get("error.type")
+    return exception_of(span) or span.status.message or str(words or "error")
+
+
+def _raised(span: Span) -> bool:
+    """A recorded exception counts unless the span says that it went well all the same."""
+    return span.status.code != "ok" and any(event.name == "exception" for event in span.events)
+
+
+def exception_of(span: Span) -> str | None:
+    """The last recorded exception's message."""
+    for event in reversed(span.events):
+        if event.name == "exception":
+            message = event.attributes.get("exception.message")
+            return str(message or event.attributes.get("exception.type") or "error")
+    return None
+
+
+def says_error(output: Json) -> bool:
+    """Whether a result calls itself an error, as MCP's do."""
+    return isinstance(output, dict) and (
+        output.get("isError") is True or output.get("is_error") is True
+    )

@@ -1,0 +1,160 @@
+"""What a recorded text says: JSON, a Python literal, plain text, or something that was cut off."""
+
+import ast
+import json
+import math
+import re
+
+import orjson
+
+from otel_eval.model import UNRECORDED, Json, Recorded
+
+_LONG_INTEGER = re.compile(r"\d{19}")
+_NUMBER_TAIL = re.compile(r"-?\d*(\.\d*)?([eE][+-]?\d*)?$")
+_MAYBE_LITERAL = re.compile(r"\s*(?:[\[({'\"]|(?:None|True|False)\s*$)")
+_MAX_LITERAL = 200_000
+_LITERAL_START = re.compile(r"[\[({]+\s*b?['\"\]})\d-]|[\[{(]\s*(?:None|True|False)\b")
+_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+_OPENINGS = ("{", "[", '"')
+
+
+class NotJson(ValueError):  # noqa: N818  # a question's answer, no failure
+    """The text is no JSON document."""
+
+
+def loads(text: str) -> Json:
+    """The JSON value of a text, exact for integers of any size. Raises NotJson."""
+    try:
+        if len(text) > 18 and _LONG_INTEGER.search(
+            text
+        ):  # orjson turns integers beyond 64 bits into floats
+            return json.loads(text)
+        return orjson.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            return json.loads(text)  # NaN, Infinity and lone surrogates
+        except (ValueError, RecursionError) as error:
+            raise NotJson(str(error)) from error
+
+
+def value(raw: Json) -> Recorded:
+    """A recorded value of unknown encoding: JSON, JSON in JSON, a Python literal, else text."""
+    if not isinstance(raw, str):
+        return raw
+    try:
+        return _again(loads(raw))
+    except NotJson:
+        return UNRECORDED if cut_off(raw) else literal(raw)
+
+
+def json_value(raw: Json) -> Recorded:
+    """A value that its writer always encodes as JSON; what is no JSON was text all along."""
+    if not isinstance(raw, str):
+        return raw
+    try:
+        return loads(raw)
+    except NotJson:
+        return UNRECORDED if cut_off(raw) else raw
+
+
+def value_or_text(raw: Json) -> Recorded:
+    """A value whose writer leaves texts as they are and encodes all else as JSON.
+
+    Text that reads as a JSON string was written by nobody's encoder: it is text with quotes in it.
+    """
+    if not isinstance(raw, str):
+        return raw
+    try:
+        parsed = loads(raw)
+    except NotJson:
+        return UNRECORDED if raw.lstrip()[:1] in ("{", "[") and cut_off(raw) else raw
+    return raw if isinstance(parsed, str) or not _is_as_written(parsed, raw) else parsed
+
+
+def _is_as_written(parsed: Json, raw: str) -> bool:
+    """Whether an encoder would have written a number like this: `1.50` and `NaN` are words."""
+    if not isinstance(parsed, int | float) or isinstance(parsed, bool):
+        return True
+    return math.isfinite(parsed) and json.dumps(parsed) == raw.strip()
+
+
+def literal(text: str) -> Recorded:
+    """A Python literal's value, else the text; a literal that breaks off is unrecorded."""
+    if not _MAYBE_LITERAL.match(text) or len(text) > _MAX_LITERAL:
+        return text  # most texts are words, and the parser is slow
+    try:
+        parsed = plain(ast.literal_eval(text.strip()))
+        if isinstance(parsed, str) and len(parsed) < len(text.strip()) - 2:
+            return text  # several strings in a row, or escapes: words with quotes in them
+        return parsed
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        return UNRECORDED if _breaks_off(text, error) else text
+
+
+def stringified(text: str) -> Json:
+    """The value that Python's `str()` made this text from, else the text."""
+    try:
+        parsed = ast.literal_eval(text) if len(text) <= _MAX_LITERAL else text
+        value = plain(parsed)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+    return value if str(parsed) == text and not isinstance(parsed, str) else text
+
+
+def plain(raw: object) -> Json:
+    """A Python value as JSON has it: tuples and sets become lists, bytes their text."""
+    match raw:
+        case dict():
+            return {
+                key if isinstance(key, str) else str(key): plain(item) for key, item in raw.items()
+            }
+        case list() | tuple() | set():
+            return [plain(item) for item in raw]
+        case None | bool() | int() | float() | str():
+            return raw
+        case bytes():
+            return str(raw)
+    raise TypeError(f"{type(raw).__name__} is no JSON")
+
+
+def cut_off(text: str) -> bool:
+    """Whether the text is JSON up to where it breaks off: a length limit was at work."""
+    start = text.lstrip()
+    if not start.startswith(_OPENINGS):
+        return False
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return _at_the_end(text, error)
+    except RecursionError:
+        return False
+    return False
+
+
+def _again(parsed: Json) -> Recorded:
+    """JSON text inside a JSON string is decoded once more, if it holds an object or a list."""
+    if not isinstance(parsed, str) or not parsed.lstrip().startswith(("{", "[")):
+        return parsed
+    try:
+        return loads(parsed)
+    except NotJson:
+        return UNRECORDED if cut_off(parsed) else parsed
+
+
+def _at_the_end(text: str, error: json.JSONDecodeError) -> bool:
+    rest = text[error.pos :].strip()
+    if error.msg.startswith("Unterminated string"):
+        return True
+    if error.msg.startswith("Invalid \\"):
+        return len(rest) < len("\\uXXXX")
+    if not rest or any(word.startswith(rest) for word in _WORDS):
+        return True
+    return error.msg.startswith(("Expecting ',' delimiter", "Expecting value")) and bool(
+        _NUMBER_TAIL.match(rest)
+    )
+
+
+def _breaks_off(text: str, error: BaseException) -> bool:
+    if not isinstance(error, SyntaxError) or not _LITERAL_START.match(text.lstrip()):
+        return False
+    return "was never closed" in error.msg or "unterminated string" in error.msg
