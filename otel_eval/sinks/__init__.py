@@ -1,0 +1,1 @@
+"""Where evaluations go: one module per destination, each with `emit(evaluations)` and `close()`."""

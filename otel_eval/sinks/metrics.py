@@ -1,0 +1,164 @@
+"""Scores as OpenTelemetry metrics, through the application's own meter provider."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
+from threading import local
+from time import time_ns
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import (
+    CallbackOptions,
+    Counter,
+    Histogram,
+    Meter,
+    MeterProvider,
+    Observation,
+    get_meter_provider,
+)
+
+from otel_eval.judge.meters import JudgeCall
+from otel_eval.model import Evaluation, Score, Skip, Verdict
+from otel_eval.sinks import instruments
+from otel_eval.sinks.anchors import context
+from otel_eval.sinks.instruments import Instrument, Pipeline, Snapshot
+from otel_eval.sinks.labels import EVALUATION, Labels, LabelSet, Series, Subject
+
+Attributes = dict[str, str]
+Counts = dict[tuple[Subject, Verdict], tuple[int, Context]]
+"""How many evaluations of a kind, and the context of the last."""
+
+
+class MetricsSink:
+    """Records evaluations; exemplars point at the evaluated span, not at the current one."""
+
+    def __init__(
+        self,
+        *,
+        meter_provider: MeterProvider | None = None,
+        labels: Labels | None = None,
+        pipeline: Pipeline | None = None,
+        clock_ns: Callable[[], int] = time_ns,
+    ) -> None:
+        self._meter = (meter_provider or get_meter_provider()).get_meter(instruments.SCOPE)
+        self._labels = labels or Labels()
+        self._clock_ns = clock_ns
+        self._create_instruments()
+        if pipeline is not None:
+            moment = _Moment(pipeline)
+            for instrument in instruments.PIPELINE:
+                _observe(self._meter, instrument, moment)
+
+    def _create_instruments(self) -> None:
+        labels = self._labels
+        self._score = _histogram(self._meter, instruments.SCORE)
+        self._scores = _attributes(instruments.SCORE, labels)
+        self._evaluation = _counter(self._meter, instruments.EVALUATIONS)
+        self._evaluations = _attributes(instruments.EVALUATIONS, labels)
+        self._skip = _counter(self._meter, instruments.SKIPS)
+        self._skips = _attributes(instruments.SKIPS, labels, configured=False)
+        self._duration = _histogram(self._meter, instruments.DURATION)
+        self._durations = _attributes(instruments.DURATION, labels, configured=False)
+        self._lag = _histogram(self._meter, instruments.LAG)
+        self._lags = _attributes(instruments.LAG, labels, configured=False)
+        self._judge_calls = _counter(self._meter, instruments.JUDGE_CALLS)
+        self._judge_tokens = _counter(self._meter, instruments.JUDGE_TOKENS)
+        self._judge_duration = _histogram(self._meter, instruments.JUDGE_DURATION)
+
+    def emit(self, evaluations: Sequence[Evaluation]) -> None:
+        counts: Counts = {}
+        for anchor, group in groupby(evaluations, key=attrgetter("anchor")):
+            here = context(anchor)
+            for evaluation in group:
+                subject = self._labels.subject(evaluation)
+                count, _ = counts.get((subject, evaluation.verdict), (0, here))
+                counts[subject, evaluation.verdict] = count + 1, here
+                self._record(evaluation, subject, here)
+        # Counted once for all that are alike: each step of a counter takes the SDK some 10 µs.
+        for (subject, verdict), (count, here) in counts.items():
+            self._evaluation.add(count, self._evaluations.of(subject, verdict), here)
+
+    def observe_duration(self, evaluator: str, seconds: float) -> None:
+        """How long one evaluator took about one trajectory; an Evaluation does not carry it."""
+        self._duration.record(seconds, self._durations.at((evaluator,)))
+
+    def observe_judge(self, call: JudgeCall) -> None:
+        """One question to a judge; how many models there are is for the configuration to say."""
+        self._judge_calls.add(1, {"model": call.model, "result": call.result})
+        if call.seconds is not None:
+            self._judge_tokens.add(call.input_tokens, {"direction": "input"})
+            self._judge_tokens.add(call.output_tokens, {"direction": "output"})
+            self._judge_duration.record(call.seconds)
+
+    def close(self) -> None:
+        """Nothing to do: the provider is the application's, and exports the last values itself."""
+
+    def _record(self, evaluation: Evaluation, subject: Subject, here: Context) -> None:
+        match evaluation.outcome:
+            case Score(value=value):
+                self._score.record(value, self._scores.of(subject), here)
+                self._record_lag(evaluation)
+            case Skip(code=code):
+                self._skip.add(1, self._skips.of(subject, code), here)
+
+    def _record_lag(self, evaluation: Evaluation) -> None:
+        seconds = instruments.lag(evaluation, self._clock_ns())
+        if seconds is not None:
+            self._lag.record(seconds, self._lags.at((evaluation.evaluator,)))
+
+
+def _attributes(
+    instrument: Instrument, labels: Labels, *, configured: bool = True
+) -> Series[Attributes]:
+    """Attributes per label set; a label without a value is left out."""
+    names = (*instrument.labels, *(labels.extra if configured else ()))
+    own = max(0, len(instrument.labels) - len(EVALUATION))
+
+    def make(values: LabelSet) -> Attributes:
+        return {name: value for name, value in zip(names, values, strict=True) if value}
+
+    return Series(make, labels, own=own, configured=configured)
+
+
+def _histogram(meter: Meter, instrument: Instrument) -> Histogram:
+    return meter.create_histogram(
+        instrument.name,
+        unit=instrument.unit,
+        description=instrument.help,
+        explicit_bucket_boundaries_advisory=instrument.buckets,
+    )
+
+
+def _counter(meter: Meter, instrument: Instrument) -> Counter:
+    return meter.create_counter(instrument.name, unit=instrument.unit, description=instrument.help)
+
+
+class _Moment(local):
+    """One snapshot for all instruments of a collection, so that their sums agree.
+
+    A new one is taken when an instrument asks again. Each reader collects in a thread of its own.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._snapshot: Snapshot = {}
+        self._told: set[str] = set()
+
+    def seen_by(self, instrument: Instrument) -> Snapshot:
+        if not self._told or instrument.name in self._told:
+            self._snapshot, self._told = self._pipeline(), set()
+        self._told.add(instrument.name)
+        return self._snapshot
+
+
+def _observe(meter: Meter, instrument: Instrument, moment: _Moment) -> None:
+    def observe(_options: CallbackOptions) -> Iterable[Observation]:
+        for values, value in instruments.observed(instrument, moment.seen_by(instrument)).items():
+            yield Observation(value, dict(zip(instrument.labels, values, strict=True)))
+
+    create = (
+        meter.create_observable_gauge
+        if instrument.kind == "gauge"
+        else meter.create_observable_counter
+    )
+    create(instrument.name, [observe], unit=instrument.unit, description=instrument.help)

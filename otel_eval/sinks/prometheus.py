@@ -1,0 +1,143 @@
+"""Scores as a Prometheus scrape page. Needs the extra `sidecar`; imported only where it is used."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from threading import Lock
+from time import time_ns
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from otel_eval.judge.meters import JudgeCall
+from otel_eval.model import Evaluation, Score, Skip
+from otel_eval.sinks import instruments
+from otel_eval.sinks.instruments import Instrument, Pipeline
+from otel_eval.sinks.labels import Labels
+from otel_eval.sinks.tallies import Spreads, Tallies
+
+
+class Registry(CollectorRegistry):
+    """Without the `_created` series, which would nearly double the page of counters."""
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in super().collect():
+            metric.samples = [each for each in metric.samples if not each.name.endswith("_created")]
+            yield metric
+
+
+class PrometheusSink:
+    """Counts evaluations for `/metrics`; exemplars carry the ids of the evaluated span."""
+
+    def __init__(
+        self,
+        *,
+        labels: Labels | None = None,
+        pipeline: Pipeline | None = None,
+        clock_ns: Callable[[], int] = time_ns,
+    ) -> None:
+        self.registry = Registry()
+        self._labels = labels or Labels()
+        self._clock_ns = clock_ns
+        self._create_metrics()
+        if pipeline is not None:
+            self.registry.register(PipelineCollector(pipeline))
+
+    def _create_metrics(self) -> None:
+        labels = self._labels
+        self._lock = Lock()
+        self._scores = Spreads(instruments.SCORE, labels)
+        self._evaluations = Tallies(instruments.EVALUATIONS, labels)
+        self._skips = Tallies(instruments.SKIPS, labels, configured=False)
+        self._durations = Spreads(instruments.DURATION, labels, configured=False)
+        self._lags = Spreads(instruments.LAG, labels, configured=False)
+        self.registry.register(self)
+
+    def emit(self, evaluations: Sequence[Evaluation]) -> None:
+        now_ns = self._clock_ns()
+        with self._lock:
+            for evaluation in evaluations:
+                self._count(evaluation, now_ns)
+
+    def observe_duration(self, evaluator: str, seconds: float) -> None:
+        """How long one evaluator took about one trajectory; an Evaluation does not carry it."""
+        with self._lock:
+            self._durations.series.at((evaluator,)).add(seconds)
+
+    def observe_judge(self, call: JudgeCall) -> None:
+        """One question to a judge; how many models there are is for the configuration to say."""
+        self._judges.count(call)
+
+    @cached_property
+    def _judges(self) -> "JudgeMetrics":
+        """On the page from the first question on: most have no judge."""
+        return JudgeMetrics(self.registry)
+
+    def close(self) -> None:
+        """Nothing to do: the last values stay readable until the page is gone."""
+
+    def page(self, accept: str = "") -> tuple[bytes, str]:
+        """The scrape page and its content type, in the format that an Accept header asks for."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+    def collect(self) -> Iterable[Metric]:
+        """For the registry: what was counted, all of one moment."""
+        kinds = self._scores, self._evaluations, self._skips, self._durations, self._lags
+        with self._lock:
+            return [kind.family() for kind in kinds]
+
+    def _count(self, evaluation: Evaluation, now_ns: int) -> None:
+        subject, anchor, now = self._labels.subject(evaluation), evaluation.anchor, now_ns / 1e9
+        self._evaluations.series.of(subject, evaluation.verdict).add(anchor, now)
+        match evaluation.outcome:
+            case Score(value=value):
+                self._scores.series.of(subject).add(value, anchor, now)
+                seconds = instruments.lag(evaluation, now_ns)
+                if seconds is not None:
+                    self._lags.series.at((evaluation.evaluator,)).add(seconds)
+            case Skip(code=code):
+                self._skips.series.of(subject, code).add(anchor, now)
+
+
+class JudgeMetrics:
+    """What asking judges took."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        calls, tokens = instruments.JUDGE_CALLS, instruments.JUDGE_TOKENS
+        took = instruments.JUDGE_DURATION
+        self._calls = Counter(calls.prometheus, calls.help, calls.labels, registry=registry)
+        self._tokens = Counter(tokens.prometheus, tokens.help, tokens.labels, registry=registry)
+        self._seconds = Histogram(
+            took.prometheus, took.help, buckets=took.buckets, registry=registry
+        )
+
+    def count(self, call: JudgeCall) -> None:
+        self._calls.labels(call.model, call.result).inc()
+        if call.seconds is not None:
+            self._tokens.labels("input").inc(call.input_tokens)
+            self._tokens.labels("output").inc(call.output_tokens)
+            self._seconds.observe(call.seconds)
+
+
+class PipelineCollector:
+    """The engine's counters, all of one moment: their identities hold on every page."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def describe(self) -> Iterable[Metric]:
+        return [_family(instrument) for instrument in instruments.PIPELINE]
+
+    def collect(self) -> Iterable[Metric]:
+        snapshot = self._pipeline()
+        for instrument in instruments.PIPELINE:
+            family = _family(instrument)
+            for values, value in instruments.observed(instrument, snapshot).items():
+                family.add_metric(values, value)
+            yield family
+
+
+def _family(instrument: Instrument) -> CounterMetricFamily | GaugeMetricFamily:
+    family = GaugeMetricFamily if instrument.kind == "gauge" else CounterMetricFamily
+    return family(instrument.prometheus, instrument.help, labels=instrument.labels)
