@@ -1,0 +1,207 @@
+"""Spans that wait for their scores: `attach` mode.
+
+Only spans that an evaluation may be about are held. They leave when their trace is scored, or when
+they have waited too long; then the scores go out as spans of their own. What leaves is the message
+that came, with events added: links, trace state, flags and unknown fields are still in it.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from otel_eval.engine import ClosedTrace
+from otel_eval.model import Evaluation, Span
+from otel_eval.sidecar.forward import Forwarder
+from otel_eval.sidecar.parcels import Parcel, Put, origins
+from otel_eval.sidecar.signals import TRACES
+from otel_eval.sinks import event
+from otel_eval.sinks.event import ResultEvent
+
+RECORD_BYTES: Final = 300
+"""What is kept about a held span beside the span."""
+
+
+@dataclass(eq=False, slots=True)
+class _Held:
+    """A span alone, with its resource and its scope, as bytes: a message takes many times more."""
+
+    span_id: str
+    wire: bytes
+    until: float
+    origin: int | None
+    """The request of the journal that it came in."""
+    events: list[trace_pb2.Span.Event] = field(default_factory=list)
+    gone: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.wire) + RECORD_BYTES
+
+    def message(self) -> trace_pb2.ResourceSpans:
+        message = trace_pb2.ResourceSpans.FromString(self.wire)
+        message.scope_spans[0].spans[0].events.extend(self.events)
+        return message
+
+
+class Holder:
+    """Lives in the event loop; what it holds counts as queued."""
+
+    def __init__(
+        self,
+        forwarder: Forwarder,
+        form: ResultEvent,
+        *,
+        max_hold: float,
+        may_anchor: Callable[[Span], bool],
+    ) -> None:
+        self._forwarder = forwarder
+        self._form = form
+        self._max_hold = max_hold
+        self._may_anchor = may_anchor
+        self._traces: dict[str, list[_Held]] = {}
+        self._order: deque[tuple[str, _Held]] = deque()
+
+    def take(
+        self, body: bytes, spans: Sequence[Span], now: float, origin: int | None = None
+    ) -> None:
+        """Hold what may be an anchor and send on the rest; without anchors, the body as it is."""
+        anchors = [self._may_anchor(span) for span in spans]
+        if not any(anchors):
+            self._forwarder.put(
+                Parcel(
+                    signal=TRACES,
+                    body=body,
+                    spans=len(spans),
+                    origins=origins(origin, len(spans)),
+                    stored=origin is not None,
+                )
+            )
+            return
+        data = trace_pb2.TracesData.FromString(body)
+        decoded = iter(zip(spans, anchors, strict=True))
+        for group in data.resource_spans:
+            for scoped in group.scope_spans:
+                self._hold_from(group, scoped, decoded, now, origin)
+        if rest := anchors.count(False):
+            body, left = data.SerializeToString(), origins(origin, rest)
+            self._forwarder.put(Parcel(signal=TRACES, body=body, spans=rest, origins=left))
+
+    def release(self, closed: ClosedTrace, put: Put | None = None) -> list[Evaluation]:
+        """The trace was scored: what is held of it leaves with its events, by way of `put`.
+
+        Answers with the evaluations that do not, because their anchor is not, or no longer, here.
+        """
+        wanted = set(closed.span_ids)
+        mine = [each for each in self._traces.get(closed.trace_id, ()) if each.span_id in wanted]
+        held = {each.span_id: each for each in mine}
+        unattached: list[Evaluation] = []
+        for evaluation in filter(event.is_told, closed.evaluations):
+            anchor = held.get(evaluation.anchor.span_id)
+            if anchor is None:
+                unattached.append(evaluation)
+            else:
+                anchor.events.append(_event(evaluation, self._form))
+        self._send(closed.trace_id, mine, put)
+        return unattached
+
+    def due(self, now: float) -> None:
+        """Let go of what has waited long enough."""
+        while self._order and (self._order[0][1].gone or self._order[0][1].until <= now):
+            trace_id, held = self._order.popleft()
+            if not held.gone:
+                self._send(trace_id, [held])
+
+    def drain(self) -> None:
+        for trace_id, held in list(self._traces.items()):
+            self._send(trace_id, held)
+
+    def _hold_from(
+        self,
+        group: trace_pb2.ResourceSpans,
+        scoped: trace_pb2.ScopeSpans,
+        decoded: Iterator[tuple[Span, bool]],
+        now: float,
+        origin: int | None,
+    ) -> None:
+        rest: list[trace_pb2.Span] = []
+        for message in scoped.spans:
+            span, anchor = next(decoded)
+            if anchor:
+                self._hold(span, _alone(group, scoped, message), now, origin)
+            else:
+                rest.append(message)
+        if len(rest) < len(scoped.spans):
+            kept = [_copy(each) for each in rest]
+            del scoped.spans[:]
+            scoped.spans.extend(kept)
+
+    def _hold(
+        self, span: Span, message: trace_pb2.ResourceSpans, now: float, origin: int | None
+    ) -> None:
+        held = _Held(span.span_id, message.SerializeToString(), now + self._max_hold, origin)
+        self._traces.setdefault(span.trace_id, []).append(held)
+        self._order.append((span.trace_id, held))
+        self._forwarder.hold(size=held.size, spans=1)
+
+    def _send(self, trace_id: str, leaving: Sequence[_Held], put: Put | None = None) -> None:
+        if not leaving:
+            return
+        for each in leaving:
+            each.gone = True
+            self._forwarder.hold(size=-each.size, spans=-1)
+        staying = [each for each in self._traces.pop(trace_id) if not each.gone]
+        if staying:
+            self._traces[trace_id] = staying
+        data = trace_pb2.TracesData(resource_spans=[each.message() for each in leaving])
+        for each in leaving:
+            each.wire = b""  # those before it in the order may keep it there for a while
+        body, came_in = data.SerializeToString(), Counter(each.origin for each in leaving)
+        (put or self._forwarder.put)(
+            Parcel(
+                signal=TRACES,
+                body=body,
+                spans=len(leaving),
+                origins=tuple((id, spans) for id, spans in came_in.items() if id is not None),
+            )
+        )
+
+
+def _alone(
+    group: trace_pb2.ResourceSpans, scoped: trace_pb2.ScopeSpans, span: trace_pb2.Span
+) -> trace_pb2.ResourceSpans:
+    """The span with all that is around it, and without the others that are."""
+    message = trace_pb2.ResourceSpans(resource=group.resource, schema_url=group.schema_url)
+    around = message.scope_spans.add(scope=scoped.scope, schema_url=scoped.schema_url)
+    around.spans.add().CopyFrom(span)
+    return message
+
+
+def _copy(span: trace_pb2.Span) -> trace_pb2.Span:
+    copied = trace_pb2.Span()
+    copied.CopyFrom(span)
+    return copied
+
+
+def _event(evaluation: Evaluation, form: ResultEvent) -> trace_pb2.Span.Event:
+    pairs = [
+        KeyValue(key=key, value=_value(value)) for key, value in form.attributes(evaluation).items()
+    ]
+    return trace_pb2.Span.Event(
+        name=event.NAME, time_unix_nano=evaluation.anchor.end_ns, attributes=pairs
+    )
+
+
+def _value(value: str | bool | int | float) -> AnyValue:
+    match value:
+        case bool():
+            return AnyValue(bool_value=value)
+        case int():
+            return AnyValue(int_value=value)
+        case float():
+            return AnyValue(double_value=value)
+        case _:
+            return AnyValue(string_value=value)

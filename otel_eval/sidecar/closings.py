@@ -1,0 +1,208 @@
+"""From scores to the journal: that a trace is scored and what is told about it, in one transaction.
+
+Only when that is on disk do the events go to the forward queue, and the requests of the trace go.
+A process that dies before scores the trace again and nobody has heard of it; one that dies after
+has the events in its journal and sends them, the same bytes, as often as it takes. Where a model
+was asked about the trace, all of this waits for what it says.
+"""
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Condition, Thread
+from typing import Final
+
+from otel_eval.model import Evaluation
+from otel_eval.scoring import Task, task_of
+from otel_eval.sidecar.custody import Custody
+from otel_eval.sidecar.forward import Forwarder
+from otel_eval.sidecar.ledger import Closing, Entry, Ledger, Target, session_key
+from otel_eval.sidecar.own import ForwardedLogs, ForwardedSpans
+from otel_eval.sidecar.parcels import Parcel, origins
+from otel_eval.sinks.event import ResultEvent
+from otel_eval.workers import suppressed
+
+AT_A_TIME: Final = 256
+MAX_WAITING: Final = 2_000
+PATIENCE_SECONDS: Final = 1.0
+"""How long scoring may be held up by a journal that is behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """What is told about a trace or a session that closed."""
+
+    closing: Closing
+    awaited: Collection[Task] = ()
+    logs: Sequence[Evaluation] = ()
+    spans: Sequence[Evaluation] = ()
+    held: Parcel | None = None
+    """Spans that waited for their scores, with them."""
+
+
+@dataclass(slots=True)
+class _Partial:
+    """What waits for models to answer; they may do so before the closing is known here."""
+
+    scored: Scored | None = None
+    answered: set[Task] = field(default_factory=set)
+    answers: list[Evaluation] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.scored is not None and self.answered.issuperset(self.scored.awaited)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outgoing:
+    entry: Entry
+    parcel: Parcel
+    held: Parcel | None = None
+    """The same spans as they were counted before."""
+
+
+class Closings:
+    """Takes from any thread, and writes in one of its own."""
+
+    def __init__(
+        self,
+        custody: Custody,
+        forwarders: Mapping[Target, Forwarder],
+        form: ResultEvent,
+        events: Collection[str],
+    ) -> None:
+        """What `events` does not name, or has no forwarder, is not told."""
+        self._journal = custody.journal
+        self._custody = custody
+        self._events = events
+        self._forwarders = forwarders
+        self._form = form
+        self._waiting: deque[Scored] = deque()
+        self._partial: dict[tuple[str, int], _Partial] = {}
+        self._changed = Condition()
+        self._closed = False
+        self._thread = Thread(target=self._run, name="otel-eval-closings", daemon=True)
+        self._thread.start()
+
+    def make_room(self) -> None:
+        """Wait, for a moment, while too much is waiting."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._waiting) < MAX_WAITING, PATIENCE_SECONDS)
+
+    def put(self, scored: Scored) -> None:
+        """In the event loop for what is held, else anywhere."""
+        if scored.held is not None:
+            self._forwarders["forward"].hold(size=scored.held.size, spans=scored.held.spans)
+        key = scored.closing.key, scored.closing.part
+        with self._changed:
+            if scored.awaited:
+                self._partial.setdefault(key, _Partial()).scored = scored
+                self._complete(key)
+            else:
+                self._waiting.append(scored)
+            self._changed.notify_all()
+
+    def answer(self, evaluations: Sequence[Evaluation]) -> None:
+        """What models said; all that one was asked about a trajectory comes at a time."""
+        with self._changed:
+            for each in evaluations:
+                partial = self._partial.setdefault(_subject(each), _Partial())
+                partial.answers.append(each)
+                partial.answered.add(task_of(each.rule, each.evaluator, each.trajectory))
+            for key in {_subject(each) for each in evaluations}:
+                self._complete(key)
+            self._changed.notify_all()
+
+    def _complete(self, key: tuple[str, int], *, anyway: bool = False) -> None:
+        partial = self._partial[key]
+        if partial.scored is not None and (anyway or partial.is_complete):
+            scored, answers = partial.scored, partial.answers
+            logs, spans = [*scored.logs, *answers], [*scored.spans, *answers]
+            self._waiting.append(replace(scored, logs=logs, spans=spans))
+            del self._partial[key]
+
+    def finish(self, seconds: float) -> bool:
+        """Hand over all that waits; nothing comes after."""
+        with self._changed:
+            for key in list(self._partial):
+                self._complete(key, anyway=True)
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        with suppressed():
+            while batch := self._gathered():
+                self._write(batch)
+
+    def _gathered(self) -> Sequence[Scored]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            count = min(AT_A_TIME, len(self._waiting))
+            found = [self._waiting.popleft() for _ in range(count)]
+            self._changed.notify_all()
+            return found
+
+    def _write(self, batch: Sequence[Scored]) -> None:
+        closings = [each.closing for each in batch]
+        outgoing = self._outgoing(batch)
+
+        def act(ledger: Ledger) -> None:
+            ledger.close(closings)
+            for each in outgoing:
+                ledger.add(each.entry, each.parcel.body)
+
+        def then(_is_written: bool) -> None:
+            for each in outgoing:
+                self._send(each)
+            for closing in closings:
+                self._custody.closed(closing.key)
+
+        self._journal.record(act, then)
+
+    def _outgoing(self, batch: Sequence[Scored]) -> list[_Outgoing]:
+        own: list[tuple[Target, Parcel]] = []
+        if "log" in self._events and "logs" in self._forwarders:
+            logs = [evaluation for each in batch for evaluation in each.logs]
+            ForwardedLogs(lambda parcel: own.append(("logs", parcel)), self._form).emit(logs)
+        if "span" in self._events and "forward" in self._forwarders:
+            spans = [evaluation for each in batch for evaluation in each.spans]
+            ForwardedSpans(lambda parcel: own.append(("forward", parcel)), self._form).emit(spans)
+        held = [each.held for each in batch if each.held is not None]
+        return [
+            *(self._entered(parcel, target) for target, parcel in own),
+            *(self._entered(parcel, "forward", held=parcel) for parcel in held),
+        ]
+
+    def _entered(self, parcel: Parcel, target: Target, held: Parcel | None = None) -> _Outgoing:
+        entry = Entry(
+            id=self._journal.new_id(),
+            signal=parcel.signal,
+            spans=parcel.spans,
+            size=len(parcel.body),
+            target=target,
+            forward=True,
+            evaluate=False,
+        )
+        stored = replace(parcel, origins=origins(entry.id, parcel.spans), stored=True)
+        return _Outgoing(entry, stored, held)
+
+    def _send(self, outgoing: _Outgoing) -> None:
+        entry, parcel = outgoing.entry, outgoing.parcel
+        self._journal.count(entry)
+        self._custody.keep(entry)
+        if outgoing.held is None:
+            self._forwarders[entry.target].put_own(parcel)
+            return
+        forwarder = self._forwarders["forward"]
+        forwarder.hold(size=-outgoing.held.size, spans=-outgoing.held.spans)
+        forwarder.put(parcel)
+        self._custody.gone(outgoing.held)
+
+
+def _subject(evaluation: Evaluation) -> tuple[str, int]:
+    trajectory = evaluation.trajectory
+    if trajectory.per == "session" and trajectory.session is not None:
+        return session_key(trajectory.session), trajectory.part
+    return trajectory.trace_id, trajectory.part

@@ -1,0 +1,84 @@
+"""The three listening ports of a sidecar."""
+
+import asyncio
+from contextlib import ExitStack
+from typing import Final
+
+import grpc
+from starlette.applications import Starlette
+
+from otel_eval.quantities import host_and_port, to_bytes
+from otel_eval.settings import Admin, Grpc, Otlp, ServerTls
+from otel_eval.sidecar.answers import Refused
+from otel_eval.sidecar.intake import Intake
+from otel_eval.sidecar.listeners import HttpListener, is_loopback
+from otel_eval.sidecar.otlp_grpc import grpc_server
+from otel_eval.sidecar.otlp_http import http_app
+from otel_eval.sidecar.ports import Ports
+from otel_eval.sidecar.receiver import Receiver
+from otel_eval.sidecar.tls import ReloadingContext, server_credentials
+from otel_eval.sidecar.tokens import Tokens
+
+GRACE_SECONDS: Final = 1.0
+
+
+class Doors:
+    """Bound when made, so that a port in use is known before anything starts."""
+
+    def __init__(
+        self,
+        settings: Otlp,
+        admin: Admin,
+        *,
+        intake: Intake,
+        tokens: Tokens,
+        pages: Starlette,
+        refused: Refused | None = None,
+    ) -> None:
+        refused = Refused() if refused is None else refused
+        http, grpc_ = settings.http, settings.grpc
+        taker = Receiver(intake, tokens, max_bytes=to_bytes(grpc_.max_message_mib))
+        self._grpc = grpc_server(taker, refused)
+        port = _bind(self._grpc, grpc_)
+        taker = Receiver(intake, tokens, max_bytes=to_bytes(http.max_message_mib))
+        with ExitStack() as unwind:
+            self._http = HttpListener(http_app(taker, refused), http.endpoint, _context(http.tls))
+            unwind.callback(self._http.abandon)
+            self._admin = HttpListener(pages, admin.endpoint)
+            unwind.pop_all()
+        self.ports: Final = Ports(grpc=port, http=self._http.port, admin=self._admin.port)
+
+    async def open(self) -> None:
+        await self._admin.start()
+        await self._http.start()
+        await self._grpc.start()
+
+    async def close(self) -> None:
+        """Requests under way are answered first."""
+        await asyncio.gather(self._grpc.stop(GRACE_SECONDS), self._http.stop(), self._admin.stop())
+
+
+def _context(tls: ServerTls) -> ReloadingContext | None:
+    return None if tls.cert_file is None else ReloadingContext.of(tls)
+
+
+def _bind(server: grpc.aio.Server, settings: Grpc) -> int:
+    host, port = host_and_port(settings.endpoint)
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        if settings.tls.cert_file is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, server_credentials(settings.tls))
+    except RuntimeError as error:
+        raise OSError(f"cannot listen on {settings.endpoint}: is the port in use?") from error
+
+
+def unguarded(settings: Otlp) -> list[str]:
+    """The endpoints that others than this machine can reach, with neither token nor certificate."""
+    if settings.auth.bearer_tokens or settings.auth.token_file:
+        return []
+    return [
+        each.endpoint
+        for each in (settings.grpc, settings.http)
+        if not is_loopback(each.endpoint) and each.tls.client_ca_file is None
+    ]

@@ -1,0 +1,49 @@
+import socket
+
+import pytest
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
+from starlette.applications import Starlette
+
+from otel_eval.settings import Admin, Otlp
+from otel_eval.sidecar.doors import Doors
+from otel_eval.sidecar.tokens import Tokens
+from otel_eval.workers import suppressed
+from tests.sidecar.loops import loop_thread
+from tests.sidecar.otlp import export, post, traces
+from tests.sidecar.servers import ANY_PORT, Recorder
+
+
+def doors(recorder: Recorder, **settings: object) -> Doors:
+    otlp = Otlp.model_validate({"grpc": ANY_PORT, "http": ANY_PORT, **settings})
+    admin = Admin.model_validate(ANY_PORT)
+    return Doors(otlp, admin, intake=recorder, tokens=Tokens(), pages=Starlette())
+
+
+def test_requests_are_handled_with_instrumentation_suppressed() -> None:
+    """Spans of our own work would be sent to ourselves, and make more of them."""
+    recorder, seen = Recorder(), []
+    recorder.taking = lambda: seen.append(get_value(_SUPPRESS_INSTRUMENTATION_KEY))
+
+    async def open_suppressed(made: Doors) -> None:
+        with suppressed():
+            await made.open()
+
+    with loop_thread() as loop:
+        made = loop.call(lambda: doors(recorder))
+        loop.run(open_suppressed(made))
+        post(made.ports.http, traces())
+        export(made.ports.grpc, traces())
+        loop.run(made.close())
+
+    assert seen == [True, True]
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_a_port_in_use_is_named(protocol: str) -> None:
+    with socket.socket() as taken, loop_thread() as loop:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        endpoint = f"127.0.0.1:{taken.getsockname()[1]}"
+
+        with pytest.raises(OSError, match=endpoint):
+            loop.call(lambda: doors(Recorder(), **{protocol: {"endpoint": endpoint}}))
