@@ -1,6 +1,6 @@
 """A rule's evaluators at work on one trajectory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from traceback import format_exception_only
 from typing import Any
@@ -40,30 +40,56 @@ class Job:
 
     def evaluate(self, evaluator: Evaluator) -> list[Evaluation]:
         """What one evaluator of the rule says; what it raises becomes a Failure."""
-        return [
-            self._evaluation(evaluator, call, outcome)
-            for call, outcome in self._outcomes(evaluator)
-        ]
+        withheld = self.withheld(evaluator, self._settled)
+        return list(self.ask(evaluator)) if withheld is None else [withheld]
 
-    def give_up(self, evaluator: Evaluator, skip: Skip) -> Evaluation:
-        """The evaluation of an evaluator that was not asked, or did not answer."""
-        return self._evaluation(evaluator, None, skip)
-
-    def _outcomes(self, evaluator: Evaluator) -> Sequence[tuple[ToolCall | None, Outcome]]:
+    def withheld(
+        self, evaluator: Evaluator, verdicts: Callable[[], Collection[Verdict]]
+    ) -> Evaluation | None:
+        """That it is not to be asked, and why. `verdicts`: of those that ask no model."""
         if not self.is_sampled:
-            return [(None, Skip("sampled_out", f"outside the sample of {self.rule.sample}"))]
-        shown = self.trajectory
-        if self.rule.incomplete == "score":
-            shown = replace(shown, whole=True)
+            skip = Skip("sampled_out", f"outside the sample of {self.rule.sample}")
+            return self._evaluation(evaluator, None, skip)
         try:
-            if skip := evaluator.withheld(shown, self._settled):
-                return [(None, skip)]
-            return [(call, _sound(outcome)) for call, outcome in evaluator.outcomes(shown)]
+            found = evaluator.withheld(self._shown, verdicts)
         except KeyboardInterrupt:
             raise
         # Evaluators may be anyone's code, and some libraries raise what is no Exception.
         except BaseException as error:
-            return [(None, _failure(error))]
+            return self._evaluation(evaluator, None, _failure(error))
+        return None if found is None else self._evaluation(evaluator, None, found)
+
+    def ask(self, evaluator: Evaluator) -> Iterator[Evaluation]:
+        """What it says, each as soon as it is known; not whether it is to be asked at all."""
+        for call, outcome in self._outcomes(evaluator):
+            yield self._evaluation(evaluator, call, outcome)
+
+    def give_up(
+        self, evaluator: Evaluator, skip: Skip, known: Sequence[Evaluation] = ()
+    ) -> list[Evaluation]:
+        """What is known of an evaluator that no longer is waited for; the rest of it is skipped."""
+        calls: Sequence[ToolCall | None] = [None]
+        if evaluator.per_call():
+            calls = evaluator.calls(self.trajectory) or [None]
+        left = calls[len(known) :]
+        return [*known, *(self._evaluation(evaluator, call, skip) for call in left)]
+
+    def _outcomes(self, evaluator: Evaluator) -> Iterator[tuple[ToolCall | None, Outcome]]:
+        try:
+            for call, outcome in evaluator.outcomes(self._shown):
+                yield call, _sound(outcome)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        # As above.
+        except BaseException as error:
+            yield None, _failure(error)
+
+    @property
+    def _shown(self) -> Trajectory:
+        """What evaluators see of the trajectory."""
+        if self.rule.incomplete == "score":
+            return replace(self.trajectory, whole=True)
+        return self.trajectory
 
     def _settled(self) -> set[Verdict]:
         """What the rule's evaluators say that ask no model."""
@@ -100,14 +126,16 @@ class Job:
 
 
 def _sound(outcome: Any) -> Outcome:
+    """What is no outcome at all is a failure of its own: those of other calls stand."""
     match outcome:
         case Score(value=value) if 0 <= value <= 1:
             return outcome
         case Score(value=value):
-            raise ValueError(f"a score lies between 0 and 1, not at {value}")
+            return Failure("ValueError", f"a score lies between 0 and 1, not at {value}")
         case Skip() | Failure():
             return outcome
-    raise TypeError(f"an evaluator must give a Score or a Skip, not {type(outcome).__name__}")
+    given = type(outcome).__name__
+    return Failure("TypeError", f"an evaluator must give a Score or a Skip, not {given}")
 
 
 def _failure(error: BaseException) -> Failure:

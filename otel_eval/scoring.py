@@ -174,16 +174,28 @@ class Scorer:
         found: list[Evaluation] = []
         awaited: set[Task] = set()
         for job in jobs:
-            for evaluator in job.rule.evaluators:
-                if evaluator.needs_model and job.is_sampled:
-                    awaited.add(task_of(job.rule.name, evaluator.name, job.trajectory))
-                    self.slow.submit(job, evaluator)
-                else:
-                    found += self._time(job, evaluator)
+            slow = [each for each in job.rule.evaluators if each.needs_model]
+            quick = [each for each in job.rule.evaluators if not each.needs_model]
+            said = [evaluation for each in quick for evaluation in self._time(job, each)]
+            found += said
+            found += [each for asked in slow if (each := self._submit(job, asked, said, awaited))]
         self._evaluations += found
         if len(self._evaluations) >= MAX_EVALUATIONS:
             self.deliver()
         return _Found(found, awaited)
+
+    def _submit(
+        self, job: Job, evaluator: Evaluator, said: Sequence[Evaluation], awaited: set[Task]
+    ) -> Evaluation | None:
+        """Have a model asked; answers with why not, where it is not worth that.
+
+        Known at once, so that what nobody asks about neither waits for answers nor is waited for.
+        """
+        withheld = job.withheld(evaluator, lambda: {each.verdict for each in said})
+        if withheld is None:
+            awaited.add(task_of(job.rule.name, evaluator.name, job.trajectory))
+            self.slow.submit(job, evaluator)
+        return withheld
 
     def _time(self, job: Job, evaluator: Evaluator) -> Sequence[Evaluation]:
         started = perf_counter()

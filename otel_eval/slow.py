@@ -1,14 +1,14 @@
 """Evaluators that ask a model: in a pool of their own, so that they never delay the others."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from threading import Lock
 from time import perf_counter
 from typing import Final
 
 from otel_eval.evaluators.base import Evaluator
 from otel_eval.job import Job
-from otel_eval.judge.meters import collecting
+from otel_eval.judge.meters import JudgeCall, collecting
 from otel_eval.model import Evaluation, Skip
 from otel_eval.outlet import Delivery
 from otel_eval.workers import Crew
@@ -23,10 +23,14 @@ TIMEOUT: Final = Skip("timeout", "the model had not answered when the engine was
 class _Task:
     job: Job
     evaluator: Evaluator
+    answers: list[Evaluation] = field(default_factory=list)
+    """As they come: what was answered when the task is given up is kept."""
+    calls: list[JudgeCall] = field(default_factory=list)
 
 
 class SlowPool:
-    """Every task is delivered exactly once: with its answer, or with a skip when it is given up."""
+    """Every task is delivered exactly once: with its answers, and with skips for those that were
+    not waited for."""
 
     def __init__(self, deliver: Callable[[Delivery], None], *, threads: int) -> None:
         self._deliver = deliver
@@ -54,20 +58,24 @@ class SlowPool:
         if task not in self._unanswered:
             return
         started = perf_counter()
-        with collecting() as judge_calls:
-            evaluations = task.job.evaluate(task.evaluator)
+        with collecting(task.calls):
+            for answer in task.job.ask(task.evaluator):
+                task.answers.append(answer)
         took = (task.evaluator.name, perf_counter() - started)
         if self._claim(task):
             self._deliver(
-                Delivery(evaluations=evaluations, durations=[took], judge_calls=judge_calls)
+                Delivery(evaluations=task.answers, durations=[took], judge_calls=task.calls)
             )
 
-    def _give_up(self, tasks: Sequence[_Task], skip: Skip) -> None:
-        evaluations: list[Evaluation] = [
-            task.job.give_up(task.evaluator, skip) for task in tasks if self._claim(task)
-        ]
-        if evaluations:
-            self._deliver(Delivery(evaluations=evaluations))
+    def _give_up(self, tasks: Iterable[_Task], skip: Skip) -> None:
+        claimed = [task for task in tasks if self._claim(task)]
+        if claimed:
+            self._deliver(
+                Delivery(
+                    evaluations=[each for task in claimed for each in _given_up(task, skip)],
+                    judge_calls=[each for task in claimed for each in list(task.calls)],
+                )
+            )
 
     def _claim(self, task: _Task) -> bool:
         """Whether it is for the caller to deliver this one."""
@@ -76,3 +84,7 @@ class SlowPool:
                 return False
             self._unanswered.remove(task)
             return True
+
+
+def _given_up(task: _Task, skip: Skip) -> list[Evaluation]:
+    return task.job.give_up(task.evaluator, skip, known=list(task.answers))

@@ -1,7 +1,7 @@
 """What an evaluator is: a frozen model whose fields are its YAML."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -102,7 +102,7 @@ class Evaluator(Settings):
         """Why it is not run at all. `verdicts`: of the rule's evaluators that ask no model."""
         return None
 
-    def outcomes(self, trajectory: Trajectory) -> list[tuple[ToolCall | None, Outcome]]:
+    def outcomes(self, trajectory: Trajectory) -> Iterable[tuple[ToolCall | None, Outcome]]:
         """Everything there is to say: one outcome, or one per tool call."""
         considered = self.considered(trajectory)
         if not self.per_call():

@@ -1,6 +1,6 @@
 """What all evaluators have in common that ask a judge."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import blake2b
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
@@ -73,14 +73,16 @@ class JudgeEvaluator(Evaluator):
             return None
         return Skip("sampled_out", f"no other evaluator of the rule gave a {self.only_if}")
 
-    def outcomes(self, trajectory: Trajectory) -> list[tuple[ToolCall | None, Outcome]]:
-        """A judgement that fails costs only itself: those of the other calls are paid for."""
+    def outcomes(self, trajectory: Trajectory) -> Iterator[tuple[ToolCall | None, Outcome]]:
+        """Each as soon as it is known, and one that fails costs only itself: they are paid for."""
         considered = self.considered(trajectory)
         if not self.per_call():
-            return [(None, self.judge_all(considered))]
+            yield None, self.judge_all(considered)
+            return
         if not considered.tool_calls:
-            return [(None, no_tool_calls())]
-        return [(call, self.judge_call(considered, call)) for call in considered.tool_calls]
+            yield None, no_tool_calls()
+        for call in considered.tool_calls:
+            yield call, self.judge_call(considered, call)
 
     def ask(self, system: str, sections: Iterable[Section], answer: Schema[A]) -> A | Skip:
         if self.model is None:

@@ -27,9 +27,9 @@ _CALLS: Final[ContextVar[list[JudgeCall] | None]] = ContextVar(
 
 
 @contextmanager
-def collecting() -> Iterator[list[JudgeCall]]:
+def collecting(into: list[JudgeCall] | None = None) -> Iterator[list[JudgeCall]]:
     """The calls that this thread makes meanwhile."""
-    calls: list[JudgeCall] = []
+    calls: list[JudgeCall] = [] if into is None else into
     token = _CALLS.set(calls)
     try:
         yield calls

@@ -9,10 +9,10 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from otel_eval.engine import Engine, Grouping
+from otel_eval.engine import ClosedTrace, Engine, Grouping
 from otel_eval.evaluators.tool_selection import ToolSelectionAccuracy
 from otel_eval.judge.meters import JudgeCall
-from otel_eval.judge.question import Question
+from otel_eval.judge.question import Judge, Question
 from otel_eval.model import Evaluation
 from otel_eval.rules import Rule, RuleSet
 from otel_eval.sinks.metrics import MetricsSink
@@ -25,14 +25,17 @@ ORDER = {"type": "tool-call-order", "tool_calls_order": ["geocode", "send_summar
 
 
 class Blocking:
-    """A judge that thinks until it is released."""
+    """A judge that answers so many questions, and then thinks until it is released."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = 0) -> None:
+        self.at_once = at_once
         self.asked, self.released = Event(), Event()
 
     def __call__(self, question: Question, /) -> Any:
-        self.asked.set()
-        assert self.released.wait(30)
+        self.at_once -= 1
+        if self.at_once < 0:
+            self.asked.set()
+            assert self.released.wait(30)
         return question.answer.model_validate({"reasoning": "fine", "answer": "Yes"})
 
 
@@ -46,12 +49,18 @@ def judge() -> Iterator[Blocking]:
 class Running:
     """An engine that scores one recorded trace, and its scrape page."""
 
-    def __init__(self, judge: Blocking) -> None:
-        evaluators = (ToolSelectionAccuracy(model=judge), COUNT, ORDER)
+    def __init__(self, judge: Judge, **fields: Any) -> None:
+        evaluators = (ToolSelectionAccuracy(model=judge, **fields), COUNT, ORDER)
         rule = Rule.model_validate({"name": "r", "evaluators": evaluators})
         self.page = PrometheusSink()
         self.told = Told()
-        self.engine = Engine(RuleSet([rule]), [self.page, self.told], grouping=Grouping(settle=0.0))
+        self.closed: list[ClosedTrace] = []
+        self.engine = Engine(
+            RuleSet([rule]),
+            [self.page, self.told],
+            grouping=Grouping(settle=0.0),
+            on_closed=self.closed.append,
+        )
         self.engine.feed(spans_of(CAPTURE))
 
     def value(self, name: str, **labels: str) -> float:
@@ -91,7 +100,7 @@ def test_other_scores_are_on_the_page_while_the_judge_still_thinks(judge: Blocki
     assert running.evaluated("tool-selection-accuracy", "pass") == 4.0
 
 
-def test_closing_ends_in_time_and_counts_the_unfinished_judgement_as_skipped(
+def test_closing_ends_in_time_and_counts_the_unfinished_judgements_as_skipped(
     judge: Blocking,
 ) -> None:
     running = Running(judge)
@@ -102,9 +111,38 @@ def test_closing_ends_in_time_and_counts_the_unfinished_judgement_as_skipped(
 
     assert time.monotonic() - began < 5
     labels = {"evaluator": "tool-selection-accuracy"}
-    assert running.value("otel_eval_skips_total", code="timeout", **labels) == 1.0
-    assert running.evaluated("tool-selection-accuracy", "skip") == 1.0
+    assert running.value("otel_eval_skips_total", code="timeout", **labels) == 4.0
+    assert running.evaluated("tool-selection-accuracy", "skip") == 4.0
     assert running.evaluated("tool-call-count", "pass") == 1.0
+
+
+def test_what_was_answered_before_the_end_is_kept_and_its_price_told(judge: Blocking) -> None:
+    judge.at_once = 3
+    running = Running(judge)
+    assert judge.asked.wait(10)
+
+    running.engine.close(1.0)
+
+    assert running.evaluated("tool-selection-accuracy", "pass") == 3.0
+    assert running.evaluated("tool-selection-accuracy", "skip") == 1.0
+    assert running.page.registry.get_sample_value("otel_eval_judge_duration_seconds_count") == 3.0
+
+
+@pytest.mark.parametrize("fields", [{"sample": 0.0}, {"only_if": "fail"}])
+def test_nobody_waits_for_what_is_not_worth_a_judge(
+    judge: Blocking, fields: dict[str, Any]
+) -> None:
+    """It is known when the trace closes: a journal would keep the trace for an answer else."""
+    running = Running(judge, **fields)
+
+    assert running.told.both.wait(10)
+
+    (closed,) = running.closed
+    assert not closed.awaited
+    skips = [each for each in closed.evaluations if each.verdict == "skip"]
+    assert [getattr(each.outcome, "code", None) for each in skips] == ["sampled_out"]
+    assert running.engine.close(10)
+    assert not judge.asked.is_set()
 
 
 def test_what_judges_took_is_on_the_page(judge: Blocking) -> None:

@@ -11,7 +11,7 @@ from otel_eval.config import Config
 from otel_eval.errors import ConfigError
 from otel_eval.evaluators.judging import JudgeEvaluator
 from otel_eval.judge.question import Question
-from otel_eval.model import Score
+from otel_eval.model import Outcome, Score, Trajectory
 from otel_eval.rules import Rule
 from tests.conftest import call, trajectory
 from tests.judge import server
@@ -34,6 +34,11 @@ def problems(*evaluators: dict[str, Any], **judge: Any) -> list[str]:
 def judges(config: Config) -> list[JudgeEvaluator]:
     every = [each for rule in config.rule_set().rules for each in rule.evaluators]
     return [each for each in every if isinstance(each, JudgeEvaluator)]
+
+
+def first(judge: JudgeEvaluator, of: Trajectory) -> Outcome:
+    ((_, outcome),) = judge.outcomes(of)
+    return outcome
 
 
 def test_a_model_is_required_and_none_is_assumed() -> None:
@@ -98,7 +103,7 @@ def test_an_evaluators_own_model_comes_before_the_shared_one() -> None:
         own = {**SELECTION, "name": "own", "model": "openai:own"}
         config = parse(SELECTION, own, model="openai:shared", base_url=chat.base_url)
         for each in judges(config):
-            each.outcomes(trajectory([call("search", {})]))
+            first(each, trajectory([call("search", {})]))
 
     assert [request["model"] for request in chat.requests] == ["shared", "own"]
 
@@ -112,7 +117,7 @@ def test_the_limits_hold_for_all_judges_together() -> None:
             base_url=chat.base_url,
             max_calls_per_minute=1,
         )
-        found = [each.outcomes(trajectory([call("search", {})]))[0][1] for each in judges(config)]
+        found = [first(each, trajectory([call("search", {})])) for each in judges(config)]
 
     assert isinstance(found[0], Score)
     assert getattr(found[1], "code", None) == "budget"
@@ -130,8 +135,8 @@ def test_redaction_truncation_and_cache_are_as_configured(tmp_path: Path) -> Non
             cache={"path": tmp_path / "cache.sqlite"},
         )
         (judge,) = judges(config)
-        judge.outcomes(of)
-        judge.outcomes(of)
+        first(judge, of)
+        first(judge, of)
 
     (request,) = chat.requests
     prompt = request["messages"][1]["content"]
@@ -148,7 +153,7 @@ def test_a_callable_needs_neither_key_nor_extra_nor_configuration() -> None:
     rule = Rule.parse({"name": "a", "evaluators": [{**SELECTION, "model": judge}]})
     (bound,) = judges(Config(rules=(rule,)))
 
-    assert bound.outcomes(trajectory([call()]))[0][1] == Score(1.0, "fine", label="Yes")
+    assert first(bound, trajectory([call()])) == Score(1.0, "fine", label="Yes")
 
 
 @pytest.mark.parametrize(
