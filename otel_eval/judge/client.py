@@ -41,10 +41,14 @@ class Meter:
     deadline: float
     input_tokens: int = 0
     output_tokens: int = 0
+    is_paid: bool = True
+    """The first request is: whoever asks has taken it from the budget."""
 
     def request(self) -> None:
         """Before each request to a model, retries included; raises BudgetError."""
-        self.budget.take()
+        if not self.is_paid:
+            self.budget.take()
+        self.is_paid = False
 
     def left(self) -> float:
         return self.deadline - time.monotonic()
@@ -137,21 +141,34 @@ class JudgeClient:
         if os.getpid() != self._process:
             self._start_clean()
         with self._slots:
-            self._wait_for_budget()
-            started = time.monotonic()
-            meter = Meter(self._budget, started + self.limits.timeout)
             try:
-                found = self._answer(asked, question, meter)
-            # A judge may be anyone's code: what it raises is counted, and told by the caller.
-            except Exception as error:
-                _report(asked, _result(error), meter, started)
+                self._pay()
+            except BudgetError as error:
+                report(JudgeCall(model=name_of(asked), result="budget"))
                 return _skip(error, self.limits)
-            _report(asked, "ok", meter, started)
-            return found
+            return self._ask_metered(asked, question)
 
-    def _wait_for_budget(self) -> None:
-        while self.patient and (seconds := self._budget.wait()) > 0:
-            self.sleep(seconds)
+    def _pay(self) -> None:
+        """For the first request. Others that wait may be quicker, so patience tries again."""
+        while True:
+            try:
+                return self._budget.take()
+            except BudgetError:
+                if not self.patient:
+                    raise
+            self.sleep(self._budget.wait())
+
+    def _ask_metered(self, asked: Asked, question: Question) -> Answer | Skip:
+        started = time.monotonic()
+        meter = Meter(self._budget, started + self.limits.timeout)
+        try:
+            found = self._answer(asked, question, meter)
+        # A judge may be anyone's code: what it raises is counted, and told by the caller.
+        except Exception as error:
+            _report(asked, _result(error), meter, started)
+            return _skip(error, self.limits)
+        _report(asked, "ok", meter, started)
+        return found
 
     def _answer(self, asked: Asked, question: Question, meter: Meter) -> Answer:
         if isinstance(asked, str):

@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import Coroutine
 from threading import Lock, Thread
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import finalize
 
 T = TypeVar("T")
+
+GRACE_SECONDS: Final = 1.0
+"""Beyond its time, for the loop to say so itself."""
 
 
 class Loop:
@@ -18,9 +21,16 @@ class Loop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
-        """Wait for it; raises TimeoutError, and cancels it, when it takes longer."""
+        """Wait for it; raises TimeoutError, and cancels it, when it takes longer.
+
+        One that holds up the loop itself, or will not be cancelled, is left to itself.
+        """
         bounded = asyncio.wait_for(coroutine, seconds)
-        return asyncio.run_coroutine_threadsafe(bounded, self._running()).result()
+        answer = asyncio.run_coroutine_threadsafe(bounded, self._running())
+        try:
+            return answer.result(seconds + GRACE_SECONDS)
+        finally:
+            answer.cancel()
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:

@@ -81,6 +81,8 @@ class PydanticAiJudge:
             model_settings=self._settings,
             retries=ANSWER_RETRIES,
         )
+        # Were the process to trace all its agents, the judge's own work would be judged in turn.
+        agent.instrument = False
         try:
             async with model:
                 return (await agent.run(question.prompt)).output

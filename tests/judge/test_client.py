@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from otel_eval.judge.answers import Answer, YesOrNo
+from otel_eval.judge.budget import Budget
 from otel_eval.judge.cache import Cache
 from otel_eval.judge.client import JudgeClient, Limits, Meter, ModelJudge, name_of
 from otel_eval.judge.meters import JudgeCall, collecting
@@ -76,6 +77,20 @@ def test_an_async_judge_is_cut_off_when_its_time_is_up() -> None:
     assert ask(client, slow) == Skip("timeout", "no answer within 0.05 s (judge.timeout)")
 
 
+def test_one_that_holds_up_the_loop_of_all_is_not_waited_for() -> None:
+    released = Event()
+
+    async def rude(_: Question) -> Any:
+        released.wait(20)
+
+    client = JudgeClient(limits=Limits(timeout=0.05))
+
+    found = ask(client, rude)
+    released.set()
+
+    assert found == Skip("timeout", "no answer within 0.05 s (judge.timeout)")
+
+
 def test_over_budget_is_a_skip_and_no_call() -> None:
     client = JudgeClient(limits=Limits(max_calls_per_minute=2), clock=lambda: 0.0)
 
@@ -102,6 +117,23 @@ def test_a_patient_client_waits_for_its_budget() -> None:
 
     assert [ask(client, plain), ask(client, plain)] == [YES, YES]
     assert now == [60.0]
+
+
+class Overtaken(Budget):
+    """Whenever somebody sees that there is a call left, somebody else takes it."""
+
+    def wait(self) -> float:
+        seconds = super().wait()
+        if not seconds:
+            self.take()
+        return seconds
+
+
+def test_patient_askers_cannot_be_overtaken() -> None:
+    client = JudgeClient(limits=Limits(max_calls_per_minute=1), patient=True)
+    client._budget = Overtaken(1)
+
+    assert ask(client, plain) == YES
 
 
 def test_no_more_than_allowed_judge_at_a_time() -> None:

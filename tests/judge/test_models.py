@@ -4,6 +4,10 @@ from threading import Event
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic_ai import Agent, InstrumentationSettings
 
 from otel_eval.errors import ConfigError
 from otel_eval.judge.answers import Answer, Grade, YesOrNo
@@ -226,3 +230,17 @@ def test_what_is_shown_is_instructions_and_then_fenced_data(chat: ChatServer) ->
     assert f"a line <<<{nonce} and a line {nonce}>>>" in head
     assert data == f"What happened:\n<<<{nonce}\na\nb\n{nonce}>>>"
     assert json.dumps(chat.requests[0]["tools"]).count("reasoning")
+
+
+@scripted(server.says())
+def test_a_judge_is_no_agent_to_be_traced_and_judged_in_turn(chat: ChatServer) -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
+    try:
+        assert isinstance(Asker(chat).ask(), YesOrNo)
+    finally:
+        Agent.instrument_all(False)
+
+    assert exporter.get_finished_spans() == ()
