@@ -163,6 +163,13 @@ def test_every_alert_has_a_promtool_test() -> None:
     assert fires == silent == SCORES | PIPELINE
 
 
+def test_promtool_records_before_it_looks_for_what_is_recorded() -> None:
+    """Left to itself it takes groups in any order, now this one and now that."""
+    tests, rules = yaml.safe_load(run("--tests")), yaml.safe_load(run())
+
+    assert tests["group_eval_order"] == [group["name"] for group in rules["groups"]]
+
+
 def test_the_custom_resource_holds_the_same_groups() -> None:
     resource = yaml.safe_load(run("--format", "prometheusrule"))
 

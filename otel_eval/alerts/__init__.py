@@ -8,7 +8,7 @@ from otel_eval.alerts.pipeline import pipeline_alerts
 from otel_eval.alerts.plan import Plan
 from otel_eval.alerts.quality import quality_alerts
 from otel_eval.alerts.recording import recordings
-from otel_eval.alerts.rules import Group
+from otel_eval.alerts.rules import PIPELINE, RECORDING, SCORES, Group
 from otel_eval.alerts.scenarios import promtool_tests
 from otel_eval.config import Config
 
@@ -16,13 +16,10 @@ __all__ = ["groups", "prometheus_rule", "promtool_tests", "rule_file"]
 
 
 def groups(config: Config) -> list[Group]:
-    """Three groups: what is recorded, what wakes someone about scores, and about the pipeline.
-
-    Prometheus runs groups side by side, so recordings that need each other share one.
-    """
+    """Prometheus runs groups side by side, so recordings that need each other share one."""
     plan = Plan.of(config)
     return [
-        Group(name="otel-eval-recording", rules=recordings(plan)),
-        Group(name="otel-eval-scores", rules=quality_alerts(plan)),
-        Group(name="otel-eval-pipeline", rules=pipeline_alerts(plan)),
+        Group(name=RECORDING, rules=recordings(plan)),
+        Group(name=SCORES, rules=quality_alerts(plan)),
+        Group(name=PIPELINE, rules=pipeline_alerts(plan)),
     ]

@@ -8,6 +8,12 @@ from otel_eval.model import Json
 
 RUNBOOK: Final = "https://github.com/otel-eval/otel-eval/blob/main/deploy/README.md"
 INTERVAL: Final = "1m"
+RECORDING, SCORES, PIPELINE = ORDER = (
+    "otel-eval-recording",
+    "otel-eval-scores",
+    "otel-eval-pipeline",
+)
+"""The groups: what is recorded, what wakes someone about scores, and about the pipeline."""
 
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 

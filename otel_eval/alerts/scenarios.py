@@ -9,7 +9,7 @@ from otel_eval.alerts.documents import dump
 from otel_eval.alerts.pipeline import pipeline_alerts
 from otel_eval.alerts.plan import Plan
 from otel_eval.alerts.quality import quality_alerts
-from otel_eval.alerts.rules import duration
+from otel_eval.alerts.rules import ORDER, duration
 from otel_eval.alerts.series import Story, series
 from otel_eval.config import Config
 from otel_eval.model import Json
@@ -27,7 +27,15 @@ def promtool_tests(config: Config) -> str:
     """Tests for the rule file beside them."""
     plan = Plan.of(config)
     tests = [_lasting(plan), *_seldom(plan), _gone(plan), _never(plan)]
-    return dump({"rule_files": [RULE_FILE], "evaluation_interval": EVALUATION, "tests": tests})
+    return dump(
+        {
+            "rule_files": [RULE_FILE],
+            "evaluation_interval": EVALUATION,
+            # Else promtool takes any order, and alerts may look for what is not recorded yet.
+            "group_eval_order": list(ORDER),
+            "tests": tests,
+        }
+    )
 
 
 def _lasting(plan: Plan) -> Json:
