@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,9 +51,10 @@ def command(label_file: Path, path: str, wanted: str | None) -> None:
     Example:
       otel-eval judge-check labels.jsonl -c otel-eval.yaml
     """
-    checked = _choose(configured(path), wanted)
+    config = configured(path)
+    checked = _choose(config, wanted)
     cases = list(labels.read(label_file))  # all of them, before any answer is paid for
-    judged = [Judged(case, _ask(checked.judge, case)) for case in cases]
+    judged = _judged(checked.judge, cases, config.judge.max_concurrency)
     for line in _report(checked, judged):
         click.echo(line)
     if not any(isinstance(each.outcome, Score) for each in judged):
@@ -81,11 +83,19 @@ def _pass_at(judge: JudgeEvaluator, of_rule: float) -> float:
     return of_rule if judge.pass_at is None else judge.pass_at
 
 
+def _judged(judge: JudgeEvaluator, cases: Sequence[Case], threads: int) -> Sequence[Judged]:
+    """In the order of the cases, several at a time."""
+    lacking = next((each for each in cases if judge.per_call() and each.call is None), None)
+    if lacking is not None:
+        raise Unusable(f"{lacking.place}: there is no tool call to be judged")
+    with ThreadPoolExecutor(threads) as pool:
+        outcomes = pool.map(lambda case: _ask(judge, case), cases)
+        return [Judged(case, outcome) for case, outcome in zip(cases, outcomes, strict=True)]
+
+
 def _ask(judge: JudgeEvaluator, case: Case) -> Outcome:
-    if not judge.per_call():
+    if case.call is None or not judge.per_call():
         return judge.judge_all(case.trajectory)
-    if case.call is None:
-        raise Unusable(f"{case.place}: there is no tool call to be judged")
     return judge.judge_call(case.trajectory, case.call)
 
 

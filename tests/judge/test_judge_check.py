@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -17,13 +18,15 @@ def check(
     *script: Reply,
     evaluators: list[dict[str, Any]] | None = None,
     options: tuple[str, ...] = (),
+    at_a_time: int = 1,
 ) -> Result:
     """Run the command on these lines, with a server that answers by the script."""
     lines = [line if isinstance(line, str) else json.dumps(line) for line in labels]
     (folder / "labels.jsonl").write_text("\n".join(lines))
     with serving(*(script or (server.says(),))) as chat:
         rule = {"name": "q", "evaluators": evaluators or [{"type": "tool-selection-accuracy"}]}
-        judge = {"model": "openai:local", "base_url": chat.base_url}
+        judge: dict[str, Any] = {"model": "openai:local", "base_url": chat.base_url}
+        judge["max_concurrency"] = at_a_time
         (folder / "eval.yaml").write_text(json.dumps({"rules": [rule], "judge": judge}))
         arguments = ["judge-check", str(folder / "labels.jsonl"), "-c", str(folder / "eval.yaml")]
         return CliRunner().invoke(main, [*arguments, *options])
@@ -49,6 +52,18 @@ def test_accuracy_kappa_and_the_wrong_cases_are_told(tmp_path: Path) -> None:
         "",
         "labels.jsonl:3 third: label Yes, judge No",
         "  reason 2",
+    ]
+
+
+def test_cases_are_judged_several_at_a_time_and_told_in_their_order(tmp_path: Path) -> None:
+    both = Barrier(2)
+    together = server.first(lambda: both.wait(20), server.says("No"))
+
+    result = check(tmp_path, [case("Yes", id="a"), case("Yes", id="b")], together, at_a_time=2)
+
+    assert [line for line in result.output.splitlines() if line.startswith("labels")] == [
+        "labels.jsonl:1 a: label Yes, judge No",
+        "labels.jsonl:2 b: label Yes, judge No",
     ]
 
 
