@@ -10,9 +10,7 @@ from otel_eval.evaluators.base import Evaluator
 from otel_eval.evaluators.capture import no_tool_calls
 from otel_eval.judge.answers import Answer, YesOrNo
 from otel_eval.judge.client import Asked, JudgeClient
-from otel_eval.judge.frame import call_sections
 from otel_eval.judge.question import JudgeError, Section
-from otel_eval.judge.redaction import Redactor
 from otel_eval.model import Failure, Outcome, Score, Skip, ToolCall, Trajectory, Verdict
 
 A = TypeVar("A", bound=Answer)
@@ -83,6 +81,7 @@ class JudgeEvaluator(Evaluator):
             yield None, no_tool_calls()
         for call in considered.tool_calls:
             yield call, self.judge_call(considered, call)
+        self.client.frames.forget()
 
     def ask(self, system: str, sections: Iterable[Section], answer: Schema[A]) -> A | Skip:
         if self.model is None:
@@ -91,7 +90,7 @@ class JudgeEvaluator(Evaluator):
 
     def ask_yes_or_no(self, system: str, trajectory: Trajectory, call: ToolCall) -> Score | Skip:
         """About one call, shown with nothing that was not known when it was made."""
-        sections = call_sections(trajectory, call, self.redactor)
+        sections = self.client.frames.of(trajectory).of_call(call)
         found = self.ask(system, sections, YesOrNo)
         if isinstance(found, Skip):
             return found
@@ -102,10 +101,6 @@ class JudgeEvaluator(Evaluator):
         if self._client is None:
             self._client = JudgeClient()
         return self._client
-
-    @property
-    def redactor(self) -> Redactor:
-        return self.client.redactor
 
     def judge_all(self, trajectory: Trajectory) -> Outcome:
         return self._attempt(lambda: self.evaluate(trajectory))

@@ -6,8 +6,9 @@ from pydantic import Field
 
 from otel_eval.evaluators.capture import incomplete
 from otel_eval.evaluators.judging import JudgeEvaluator
-from otel_eval.judge import frame, prompts
+from otel_eval.judge import prompts
 from otel_eval.judge.answers import Grade
+from otel_eval.judge.frame import Frame
 from otel_eval.model import Score, Skip, Trajectory
 
 
@@ -25,6 +26,6 @@ class TrajectoryJudge(JudgeEvaluator):
             rubric=self.rubric,
             expected=self.expected_behavior,
         )
-        sections = frame.trajectory_sections(trajectory, self.redactor)
+        sections = Frame(trajectory, self.client.redactor).of_all()
         grade = self.ask(system, sections, Grade)
         return grade if isinstance(grade, Skip) else Score(grade.score, grade.reasoning)

@@ -16,6 +16,7 @@ from otel_eval.judge.answers import Answer
 from otel_eval.judge.budget import Budget
 from otel_eval.judge.cache import Cache
 from otel_eval.judge.fence import fenced, new_nonce
+from otel_eval.judge.frame import Frames
 from otel_eval.judge.loop import Loop
 from otel_eval.judge.meters import JudgeCall, Result, report
 from otel_eval.judge.question import (
@@ -97,6 +98,7 @@ class JudgeClient:
 
     def _start_clean(self) -> None:
         self._process = os.getpid()
+        self.frames = Frames(self.redactor)
         self._models = self.models()
         self._loop = Loop()
         self._budget = Budget(self.limits.max_calls_per_minute, self.clock)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_eval.judge.frame import call_sections, trajectory_sections
+from otel_eval.judge.frame import Frame, Frames
 from otel_eval.judge.redaction import Redactor
 from otel_eval.model import Message, Tool, ToolCall, Trajectory
 from tests.conftest import call, trajectory
@@ -13,7 +13,7 @@ SECOND = 1_000_000_000
 
 
 def shown(of: Trajectory, target: ToolCall) -> list[str]:
-    return ["\n".join(each.entries) for each in call_sections(of, target, Redactor())]
+    return ["\n".join(each.entries) for each in Frame(of, Redactor()).of_call(target)]
 
 
 def tools(*named: tuple[str, str | None]) -> list[Tool]:
@@ -73,7 +73,7 @@ def test_every_call_that_ended_before_is_shown_with_its_result(
 @given(histories())
 def test_a_trajectory_judge_sees_everything(drawn: tuple[Trajectory, int]) -> None:
     of, _ = drawn
-    text = "\n".join("\n".join(each.entries) for each in trajectory_sections(of, Redactor()))
+    text = "\n".join("\n".join(each.entries) for each in Frame(of, Redactor()).of_all())
 
     assert all(f"<out{at}>" in text for at in range(len(of.tool_calls)))
     assert all(f"<said{at}>" in text for at in range(len(of.messages)))
@@ -82,7 +82,7 @@ def test_a_trajectory_judge_sees_everything(drawn: tuple[Trajectory, int]) -> No
 def test_tools_come_first_then_the_conversation_then_the_call() -> None:
     of = trajectory([call()], available_tools=tools(("search", None)))
 
-    titles = [each.title for each in call_sections(of, of.tool_calls[0], Redactor())]
+    titles = [each.title for each in Frame(of, Redactor()).of_call(of.tool_calls[0])]
 
     assert [title.split()[0:3] for title in titles] == [
         ["Tools", "that", "were"],
@@ -182,10 +182,45 @@ def test_redaction_reaches_every_part_of_what_is_shown() -> None:
         available_tools=[Tool(name="sk-444", description="sk-555", parameters=secret)],
         output="sk-666",
     )
-    redactor = Redactor([r"sk-\d+"])
+    frame = Frame(of, Redactor([r"sk-\d+"]))
 
-    sections = [*call_sections(of, target, redactor), *trajectory_sections(of, redactor)]
+    sections = [*frame.of_call(target), *frame.of_all()]
 
     text = "\n".join(entry for each in sections for entry in each.entries)
     assert "sk-" not in text
     assert text.count("[redacted]") > 15
+
+
+class Counting(Redactor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.values = 0
+
+    def value(self, value: Any) -> str:
+        self.values += 1
+        return super().value(value)
+
+
+def test_a_long_trajectory_is_put_into_words_once_and_not_once_per_call() -> None:
+    """A thousand calls would be a million renderings, in the agent's own process."""
+    calls = [call("t", {}, output="x", start_ns=2 * at + 1, end_ns=2 * at + 2) for at in range(50)]
+    of, redactor = trajectory(calls), Counting()
+    frames = Frames(redactor)
+
+    for each in calls:
+        frames.of(of).of_call(each)
+
+    assert redactor.values == 50 + 2 * 49  # arguments of each as target; once more with the result
+
+
+def test_another_trajectory_has_a_frame_of_its_own() -> None:
+    one, two = trajectory([call("a")]), trajectory([call("a")])
+    frames = Frames(Redactor())
+
+    first = frames.of(one)
+    assert frames.of(one) is first
+    assert frames.of(two).trajectory is two
+
+    latest = frames.of(one)
+    frames.forget()
+    assert frames.of(one) is not latest
