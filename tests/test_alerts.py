@@ -1,6 +1,7 @@
 """Alert rules from a configuration; `tests/outside/test_promtool.py` has them run by promtool."""
 
 import re
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,40 @@ def test_a_story_counts_up_without_a_step_missing() -> None:
 
     assert story.counter(well=2, ill=0) == "0+2x3 6+0x1 8+2x1"
     assert story.gauge(well=0, ill=9) == "0+0x3 9+0x1 0+0x1"
+
+
+@pytest.mark.parametrize("rate", [10 / 240, 20 / 240, 85 / 240, 2 / 3])
+def test_a_counter_is_never_reset_by_a_step_that_was_rounded(rate: float) -> None:
+    """Prometheus would count all of it a second time."""
+    story = Story(good=11_520, bad=4_320, after=2_880)
+
+    counted = values(story.counter(well=rate, ill=0))
+
+    assert all(later >= earlier for earlier, later in pairwise(counted))
+    assert len(counted) == 11_520 + 4_320 + 2_880 + 1
+
+
+def values(notation: str) -> list[float]:
+    """As promtool reads it."""
+    parts = [re.split(r"[+x]", part) for part in notation.split()]
+    return [
+        value
+        for first, step, more in parts
+        for value in accumulate([float(step)] * int(more), initial=float(first))
+    ]
+
+
+def test_several_configured_labels_are_told_in_one_sentence() -> None:
+    labels = {"environment": "deployment.environment.name", "region": "cloud.region"}
+    (low,) = (
+        each
+        for each in rules(emit={"metrics": {"labels": labels}})
+        if each.alert == "OtelEvalPassRateLow"
+    )
+
+    assert ", environment {{ $labels.environment }}, region {{ $labels.region }}, pass" in (
+        low.description
+    )
 
 
 def test_a_trouble_is_rendered_as_prometheus_would() -> None:

@@ -167,8 +167,9 @@ def _who(level: Level) -> str:
 
 def _whom(level: Level) -> str:
     extra = [name for name in level.labels if name not in ("agent", "rule", "evaluator")]
-    where = "".join(f", {name} {_label(name)}," for name in extra)
-    return f"Traces of agent {_label('agent')} under rule {_label('rule')}{where}"
+    where = "".join(f", {name} {_label(name)}" for name in extra)
+    comma = "," if extra else ""
+    return f"Traces of agent {_label('agent')} under rule {_label('rule')}{where}{comma}"
 
 
 def percent(share: float) -> str:

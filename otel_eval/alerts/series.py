@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from otel_eval.alerts.plan import quoted
 
 Labels: TypeAlias = Mapping[str, str]
+
+FINEST: Final = 1024
+"""Parts of one that a step is made of: few enough for ten decimals, and exact in binary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +31,15 @@ class Story:
 
 
 def _counted(phases: Sequence[tuple[int, float]]) -> str:
-    """promtool's `a+bxn` gives n+1 values; every phase but the first begins one step further."""
+    """promtool's `a+bxn` gives n+1 values; every phase but the first begins one step further.
+
+    Steps are such that promtool's sums are exact: a counter that goes back by a millionth counts
+    as one that was reset.
+    """
     parts: list[str] = []
     total = 0.0
-    for minutes, step in phases:
+    for minutes, exact in phases:
+        step = round(exact * FINEST) / FINEST
         first = total + step if parts else 0.0
         more = minutes - 1 if parts else minutes
         parts.append(f"{_plain(first)}+{_plain(step)}x{more}")
@@ -40,7 +48,7 @@ def _counted(phases: Sequence[tuple[int, float]]) -> str:
 
 
 def _plain(number: float) -> str:
-    return f"{number:.6f}".rstrip("0").rstrip(".")
+    return f"{number:.10f}".rstrip("0").rstrip(".")
 
 
 def series(metric: str, labels: Labels, values: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ emit: {metrics: {labels: {environment: deployment.environment.name}}}
 rules:
   - name: weather-flow
     match: {agent: "weather-*"}
-    alert: {pass_rate: 0.95, drop: 0.15, min_evaluations: 50, for: 1h30m, severity: page}
+    alert: {pass_rate: 0.95, drop: 0.15, min_evaluations: 85, for: 1h30m, severity: page}
     evaluators: [{type: tool-loop}]
   - name: 'with "quotes" and \\backslash'
     evaluators: [{type: tool-loop}]
