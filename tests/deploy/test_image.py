@@ -36,6 +36,15 @@ def test_compose_has_everything_on_a_read_only_root() -> None:
     assert all(each["read_only"] for each in SERVICES.values())
 
 
+def test_only_otel_eval_itself_is_asked_for_its_health() -> None:
+    """The image brings a check that fails wherever it runs something else."""
+    others = [each for each in SERVICES.values() if each["image"] == "otel-eval"]
+
+    unasked = [each for each in others if each.get("healthcheck") == {"disable": True}]
+
+    assert [each for each in others if each not in unasked] == [SERVICES["otel-eval"]]
+
+
 def test_compose_mounts_what_is_there() -> None:
     mounts = [
         mount.split(":")[0] for each in SERVICES.values() for mount in each.get("volumes", ())
