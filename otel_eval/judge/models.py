@@ -26,6 +26,7 @@ from otel_eval.errors import ConfigError
 from otel_eval.judge.answers import Answer
 from otel_eval.judge.client import Meter
 from otel_eval.judge.question import (
+    BudgetError,
     JudgeAnswerError,
     JudgeRefusedError,
     JudgeServiceError,
@@ -90,8 +91,11 @@ class PydanticAiJudge:
             raise JudgeRefusedError("the model refused to judge this") from error
         except UnexpectedModelBehavior as error:
             raise JudgeAnswerError("the model gave no answer that fits the schema") from error
-        except ModelAPIError as error:
-            raise JudgeServiceError(_told(error)) from error
+        except (BudgetError, TimeoutError):
+            raise
+        # The library and its clients may stumble over anything that a server sends.
+        except Exception as error:
+            raise JudgeServiceError(f"{self._name}: {_told(error)}") from error
 
 
 class _Metered(WrapperModel):
@@ -154,10 +158,16 @@ def _without_retries(provider: Provider[Any]) -> Provider[Any]:
     return provider
 
 
-def _told(error: ModelAPIError) -> str:
-    """Without the body, which may repeat what was sent."""
-    status = f"HTTP {error.status_code}" if isinstance(error, ModelHTTPError) else "no connection"
-    return f"{error.model_name}: {status} ({type(error).__name__})"
+def _told(error: Exception) -> str:
+    """Without the error's own words, which may repeat what was sent."""
+    match error:
+        case ModelHTTPError():
+            what = f"HTTP {error.status_code}"
+        case ModelConnectionError():
+            what = "no connection"
+        case _:
+            what = "no usable reply"
+    return f"{what} ({type(error).__name__})"
 
 
 def _first_sentence(error: Exception) -> str:

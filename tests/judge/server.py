@@ -63,7 +63,7 @@ def serving(*script: Reply) -> Iterator[ChatServer]:
 def send(
     handler: BaseHTTPRequestHandler, status: int, body: Any, headers: dict[str, str] | None = None
 ) -> None:
-    raw = json.dumps(body).encode()
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     handler.send_response(status)
     for name, value in {"content-type": "application/json", **(headers or {})}.items():
         handler.send_header(name, value)
@@ -114,6 +114,11 @@ def refuses() -> Reply:
 def fails(status: int, **headers: str) -> Reply:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda handler, _: send(handler, status, {"error": {"message": "no"}}, named)
+
+
+def body(text: str) -> Reply:
+    """A reply with these very words, which calls itself JSON."""
+    return lambda handler, _: send(handler, 200, text.encode())
 
 
 def disconnects() -> Reply:

@@ -25,6 +25,7 @@ from tests.judge import server
 from tests.judge.server import ChatServer, Reply, serving
 
 MODEL = "openai:local"
+NO_CHOICES = {**server.completion({}), "choices": []}
 SECTIONS = [Section(title="What happened:", entries=("a", "b"), share=1.0)]
 
 
@@ -168,6 +169,23 @@ def test_a_model_that_never_fits_is_a_failure_that_quotes_nothing(chat: ChatServ
 
     assert "broken" not in str(caught.value)
     assert asker.results == ["invalid"]
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [[server.body("<html>a secret")], [server.body(json.dumps(NO_CHOICES))]],
+    indirect=True,
+    ids=["no JSON", "no choices"],
+)
+def test_a_server_that_speaks_something_else_is_a_failure_that_quotes_nothing(
+    chat: ChatServer,
+) -> None:
+    asker = Asker(chat)
+
+    with pytest.raises(JudgeServiceError, match=r"^openai:local: no usable reply \(\w+\)$"):
+        asker.ask()
+
+    assert asker.results == ["error"]
 
 
 @scripted(server.refuses())
