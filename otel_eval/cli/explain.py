@@ -9,6 +9,7 @@ from otel_eval.cli.configs import configured, ready_rules
 from otel_eval.cli.explanation import Explanation, explain, unmatched_lines
 from otel_eval.cli.inputs import Recording, Unusable, write_lines
 from otel_eval.cli.unmatched import why_not
+from otel_eval.cli.wrapping import fitted
 from otel_eval.evaluators.base import listed
 from otel_eval.recorded import Reader, RecordedTrace
 
@@ -32,7 +33,7 @@ def command(files: tuple[str, ...], prefix: str, path: str | None) -> None:
     config = configured(path)
     reader = Reader(ready_rules(config), config.keys())
     trace = _find(Recording(files), reader, prefix.strip().lower())
-    write_lines(_lines(reader, trace))
+    write_lines(fitted(_lines(reader, trace)))
 
 
 def _find(recording: Recording, reader: Reader, prefix: str) -> RecordedTrace:

@@ -4,7 +4,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from otel_eval.cli.report import HEADINGS, closing_line, figures, more_failed, nothing_scored
+from otel_eval.cli.report import (
+    HEADINGS,
+    closing_line,
+    figures,
+    more_alike,
+    more_failed,
+    nothing_scored,
+)
 from otel_eval.cli.steps import one_line
 from otel_eval.cli.tally import Tally
 
@@ -12,7 +19,7 @@ _SIGNS: Final = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
 def markdown(tally: Tally) -> str:
-    title = closing_line(tally) if tally.scores else nothing_scored(tally)
+    title = closing_line(tally) if tally.is_judged else nothing_scored(tally)
     return "\n".join([f"### {_plain(title)}", "", *_table(tally), *_failures(tally)]) + "\n"
 
 
@@ -30,7 +37,8 @@ def _failures(tally: Tally) -> Iterator[str]:
         return
     yield from ("", "<details><summary>What failed</summary>", "")
     for failed in tally.failed:
-        yield f"- {_plain(failed.title)}"
+        titles = [*map(_plain, failed.titles), more_alike(failed)]
+        yield f"- {'<br>'.join(filter(None, titles))}"
         yield from (f"  - {_plain(line)}" for line in failed.lines)
     if more := more_failed(tally):
         yield f"- {more}"

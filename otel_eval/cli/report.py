@@ -8,7 +8,7 @@ import click
 
 from otel_eval.cli import table
 from otel_eval.cli.steps import one_line, plural
-from otel_eval.cli.tally import Row, Tally, number
+from otel_eval.cli.tally import Failed, Row, Tally, number
 
 HEADINGS: Final = ("agent", "rule", "evaluator", "scored", "mean", "passed", "skipped")
 NUMBERS: Final = frozenset({3, 4, 5})
@@ -21,7 +21,7 @@ def text_lines(tally: Tally) -> Iterator[str]:
     if tally.failed:
         yield from _failures(tally)
         yield ""
-    if tally.scores:
+    if tally.is_judged:
         yield click.style(closing_line(tally), bold=True)
 
 
@@ -67,23 +67,29 @@ def list_counts(counts: Mapping[str, int]) -> str:
 
 def _failures(tally: Tally) -> Iterator[str]:
     for failed in tally.failed:
-        yield one_line(failed.title)
+        yield from map(one_line, failed.titles)
+        if more := more_alike(failed):
+            yield more
         for line in failed.lines:
             yield "  " + click.style("✗", fg="red") + f" {one_line(line)}"
     if more := more_failed(tally):
         yield f"{more}; --json tells them all"
 
 
+def more_alike(failed: Failed) -> str:
+    return f"and {failed.untitled} more like these" if failed.untitled else ""
+
+
 def more_failed(tally: Tally) -> str:
-    more = tally.failed_traces + tally.failed_sessions - len(tally.failed)
-    return f"and {more} more that failed" if more else ""
+    return f"and {tally.failed_unshown} more that failed" if tally.failed_unshown else ""
 
 
 def closing_line(tally: Tally) -> str:
     """`scored 41 of 42 traces, 1 without tool calls · 0.91 · 2 rules failed in 3 traces`."""
     scored = f"scored {tally.scored_traces} of {plural(tally.traces, 'trace')}"
     counted = ", ".join(filter(None, [scored, list_counts(tally.unscored)]))
-    return " · ".join([counted, number(tally.mean), _verdict(tally)])
+    mean = [number(tally.mean)] if tally.scores else []
+    return " · ".join([counted, *mean, _verdict(tally)])
 
 
 def _verdict(tally: Tally) -> str:

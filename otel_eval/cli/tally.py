@@ -9,7 +9,10 @@ from otel_eval.model import Evaluation, Failure, Score, Skip, SkipCode
 from otel_eval.recorded import RecordedSession, RecordedTrace
 
 SHOWN_FAILURES: Final = 20
-"""How many failing traces are kept to be shown; all of them are counted."""
+"""How many kinds of failure are kept to be shown; all failing traces are counted."""
+
+SHOWN_ALIKE: Final = 5
+"""How many traces are named of those that failed in the same words."""
 
 WHY_SKIPPED: Final[Mapping[SkipCode, str]] = {
     "arguments_unrecorded": "without recorded arguments",
@@ -55,12 +58,22 @@ class Row:
                 self.errors += 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Failed:
-    """A trace or session with the evaluations that failed in it."""
+    """Traces or sessions in which the same evaluations failed, in the same words."""
 
-    title: str
     lines: Sequence[str]
+    titles: list[str] = field(default_factory=list)
+    count: int = 0
+
+    @property
+    def untitled(self) -> int:
+        return self.count - len(self.titles)
+
+    def add(self, title: str) -> None:
+        self.count += 1
+        if self.count <= SHOWN_ALIKE:
+            self.titles.append(title)
 
 
 class Tally:
@@ -69,7 +82,7 @@ class Tally:
     def __init__(self) -> None:
         self.rows: dict[Key, Row] = {}
         self.traces = 0
-        self.failed: list[Failed] = []
+        self._failed: dict[tuple[str, ...], Failed] = {}
         self.failed_traces = 0
         self.failed_sessions = 0
         self.failed_rules: set[str] = set()
@@ -91,6 +104,17 @@ class Tally:
             self.failed_sessions += 1
 
     @property
+    def failed(self) -> Sequence[Failed]:
+        """What is shown of the failures, in the order in which they came."""
+        return list(self._failed.values())
+
+    @property
+    def failed_unshown(self) -> int:
+        """How many traces and sessions failed in ways that are not shown."""
+        shown = sum(failed.count for failed in self._failed.values())
+        return self.failed_traces + self.failed_sessions - shown
+
+    @property
     def scored_traces(self) -> int:
         return self.traces - len(self._unscored)
 
@@ -100,12 +124,22 @@ class Tally:
         return Counter(self._unscored.values())
 
     @property
+    def rules(self) -> set[str]:
+        """The names of those that said anything, be it that they skip."""
+        return {key.rule for key in self.rows}
+
+    @property
     def scores(self) -> int:
         return sum(row.scores for row in self.rows.values())
 
     @property
     def errors(self) -> int:
         return sum(row.errors for row in self.rows.values())
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is anything that passed or failed."""
+        return self.scores > 0 or self.errors > 0
 
     @property
     def mean(self) -> float:
@@ -130,11 +164,15 @@ class Tally:
 
     def _note(self, failing: Sequence[Evaluation], title: str) -> None:
         self.failed_rules.update(evaluation.rule for evaluation in failing)
-        if failing and len(self.failed) < SHOWN_FAILURES:
-            agents = dict.fromkeys(each.trajectory.agent or "no agent named" for each in failing)
-            title = f"{title}  {', '.join(agents)}"
-            lines = [failure_line(each, name_agent=len(agents) > 1) for each in failing]
-            self.failed.append(Failed(title, lines))
+        if not failing:
+            return
+        agents = dict.fromkeys(each.trajectory.agent or "no agent named" for each in failing)
+        lines = [failure_line(each, name_agent=len(agents) > 1) for each in failing]
+        kind = (*agents, *lines)
+        if kind not in self._failed and len(self._failed) == SHOWN_FAILURES:
+            return
+        failed = self._failed.setdefault(kind, Failed(lines))
+        failed.add(f"{title}  {', '.join(agents)}")
 
 
 def failure_line(evaluation: Evaluation, *, name_agent: bool = False) -> str:
