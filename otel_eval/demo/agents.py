@@ -67,7 +67,7 @@ SAMPLES: Final = (
         protocol="http",
         runs=scripts.SUPPORT,
         bad_runs=scripts.RUNAWAY,
-        trouble="it repeats a refund that fails, skips all other steps, and never rests",
+        trouble="repeats a refund that fails, skips other steps",
     ),
 )
 

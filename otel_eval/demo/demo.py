@@ -39,8 +39,10 @@ Act: TypeAlias = Callable[[float], None]
 class Demo:
     """Runs once; its files are there from the start."""
 
-    def __init__(self, *, seconds: int, folder: Path) -> None:
+    def __init__(self, *, seconds: int, folder: Path, program: str = "otel-eval") -> None:
+        """`program` is how its reader calls this program."""
         self._seconds = seconds
+        self._program = program
         self._kept_rules = not files.leave_rules(folder)
         self._file = TraceFile(folder / files.TRACES)
         self._board = Board()
@@ -109,7 +111,7 @@ class Demo:
         found = [agent.bad_trace_id for agent in self._agents]
         found += [agent.trace_id for agent in self._agents]
         trace_id = next(filter(None, found), None)
-        for line in next_lines(trace_id, kept_rules=self._kept_rules):
+        for line in next_lines(trace_id, program=self._program, kept_rules=self._kept_rules):
             self._board.say(line)
 
 

@@ -1,12 +1,16 @@
 """What the demo says before and after."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import click
 
 from otel_eval.demo import files
 from otel_eval.demo.agents import SAMPLES
 from otel_eval.sidecar.ports import Ports
+
+ID_LETTERS: Final = 8
+"""How much of an id is enough: another of the traces begins so once in ten million demos."""
 
 
 def where_lines(ports: Ports, *, seconds: int, taken: Sequence[int]) -> Iterator[str]:
@@ -25,15 +29,15 @@ def where_lines(ports: Ports, *, seconds: int, taken: Sequence[int]) -> Iterator
     yield ""
 
 
-def next_lines(trace_id: str | None, *, kept_rules: bool) -> Iterator[str]:
-    """Commands to try on what was left behind."""
+def next_lines(trace_id: str | None, *, program: str, kept_rules: bool) -> Iterator[str]:
+    """Commands to try on what was left behind, as they can be typed here."""
     yield ""
     if kept_rules:
         yield f"{files.RULES} was here before, with other rules: it stays as it is."
     if trace_id is None:
         return
     given = f"{files.TRACES} -c {files.RULES}"
-    yield f"The traces are in {files.TRACES}, the rules in {files.RULES}. Try next:"
+    yield "Traces and rules are left here. What failed, and what each step cost:"
     yield ""
-    yield click.style(f"  otel-eval score {given}", bold=True)
-    yield click.style(f"  otel-eval explain {given} --trace {trace_id}", bold=True)
+    yield click.style(f"  {program} score {given}", bold=True)
+    yield click.style(f"  {program} explain {given} --trace {trace_id[:ID_LETTERS]}", bold=True)
