@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -35,6 +36,14 @@ class Commands(click.Group):
         module = import_module(f"otel_eval.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = get_close_matches(args[0], COMMANDS, n=1)
+        if near and args[0] not in COMMANDS:
+            ctx.fail(f"No such command '{args[0]}', did you mean {near[0]}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -72,4 +81,9 @@ def _one_line() -> Iterator[None]:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="otel-eval", prog_name="otel-eval")
 def main() -> None:
-    """Scores the tool calls of AI agents from their OpenTelemetry spans."""
+    """Scores the tool calls of AI agents from their OpenTelemetry spans.
+
+    \b
+    Example:
+      otel-eval demo
+    """

@@ -2,7 +2,7 @@
 
 import sys
 
-from otel_eval.cli.inputs import Unusable
+from otel_eval.cli.inputs import NO_NAME, Unusable
 from otel_eval.config import Config, load
 from otel_eval.errors import ConfigError
 from otel_eval.rules import RuleSet
@@ -12,6 +12,8 @@ def configured(path: str | None) -> Config:
     """Every problem of the file at once, and no traceback."""
     if path is None:
         return Config()
+    if not path:
+        raise Unusable(f"-c: {NO_NAME}")
     if "" not in sys.path:
         sys.path.insert(0, "")  # evaluators named as module:Name may lie where the command runs
     try:

@@ -13,7 +13,12 @@ from otel_eval.errors import ConfigError
 
 @click.group()
 def command() -> None:
-    """Turn eval sets of other tools into rules."""
+    """Turn eval sets of other tools into rules.
+
+    \b
+    Example:
+      otel-eval convert uipath evaluations/eval-sets/default.json -o otel-eval.yaml
+    """
 
 
 @command.command("uipath")
@@ -57,6 +62,8 @@ def _write(output: str, text: str, force: bool) -> None:
         with Path(output).open("w" if force else "x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError as error:
+        if Path(output).is_dir():
+            raise Unusable(f"{output}: is a directory; expected a file to write") from error
         raise Unusable(f"{output} is there already; --force overwrites it") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

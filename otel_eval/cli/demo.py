@@ -1,24 +1,29 @@
 """`otel-eval demo`: scores of sample agents, live."""
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import click
 
 from otel_eval.cli.inputs import Unusable
+from otel_eval.cli.numbers import in_range
 from otel_eval.config import extra
 from otel_eval.errors import ConfigError
 
+NAME = "otel-eval"
 SHORTEST, LONGEST = 4, 86_400
 
 
 @click.command()
 @click.option(
     "--seconds",
-    type=click.IntRange(SHORTEST, LONGEST),
-    default=60,
+    callback=in_range(int, SHORTEST, LONGEST),
+    default="60",
     show_default=True,
     metavar="N",
-    help="How long; one agent goes bad half way.",
+    help="How long, at least 4; one agent goes bad half way.",
 )
 def command(seconds: int) -> None:
     """Show scores of sample agents, live, from a real sidecar.
@@ -33,13 +38,20 @@ def command(seconds: int) -> None:
     try:
         with extra("sidecar"):
             from otel_eval.demo.demo import Demo
-        Demo(seconds=seconds, folder=Path()).run()
+        Demo(seconds=seconds, folder=Path(), program=_program()).run()
     except BrokenPipeError:
         raise  # a reader that has seen enough; click ends quietly
     except ConfigError as error:
         raise Unusable(str(error)) from error
     except OSError as error:
         raise Unusable(_told(error)) from error
+
+
+def _program() -> str:
+    """The name where the shell finds it by that; else, as in a new environment, the path."""
+    called = Path(sys.argv[0])
+    is_found = called.name != NAME or shutil.which(NAME) is not None
+    return NAME if is_found else shlex.quote(sys.argv[0])
 
 
 def _told(error: OSError) -> str:

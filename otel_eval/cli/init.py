@@ -23,6 +23,8 @@ def command(file: str, force: bool) -> None:
         with Path(file).open("w" if force else "x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError as error:
+        if Path(file).is_dir():
+            raise Unusable(f"{file}: is a directory; expected a file to write") from error
         raise Unusable(f"{file} is there already; --force overwrites it") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

@@ -19,6 +19,7 @@ IN_MEMORY_BYTES = 64 * 1024 * 1024
 COMPRESSION = 20
 """How many times larger traces may be than what they are compressed to."""
 
+NO_NAME = "the name of the file is empty; is it a variable that is not set?"
 UNUSABLE = 2
 """Exit code for input or configuration that cannot be used."""
 
@@ -36,6 +37,8 @@ class Recording:
     """The traces of some files. A trace's spans may be anywhere in them."""
 
     def __init__(self, paths: Sequence[str]) -> None:
+        if not all(paths):
+            raise Unusable(NO_NAME)
         self._paths = paths
         self.spans = 0
         self.expected_spans: int | None = None

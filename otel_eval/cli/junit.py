@@ -29,12 +29,11 @@ class JUnit:
             self._cases.write(self._case(evaluation))
 
     def write(self, out: IO[str]) -> None:
-        counts = (
-            f'tests="{self._tests}" failures="{self._failures}" errors="{self._errors}" '
-            f'skipped="{self._skipped}"'
-        )
+        counts = f'tests="{self._tests}" failures="{self._failures}" errors="{self._errors}"'
         out.write('<?xml version="1.0" encoding="utf-8"?>\n')
-        out.write(f'<testsuites {counts}>\n<testsuite name="otel-eval" {counts}>\n')
+        # Jenkins' schema knows `skipped` of a suite, and not of all suites together.
+        out.write(f"<testsuites {counts}>\n")
+        out.write(f'<testsuite name="otel-eval" {counts} skipped="{self._skipped}">\n')
         with self._cases:
             self._cases.seek(0)
             copyfileobj(self._cases, out)
@@ -52,7 +51,8 @@ class JUnit:
             case Score(value=value, reason=reason) if evaluation.verdict == "fail":
                 self._failures += 1
                 message = f"{value:.4g}, passes at {evaluation.pass_at:.4g}"
-                return f"<failure message={_quoted(message)}>{_text(reason)}</failure>"
+                head = f"failure type={_quoted(evaluation.type)} message={_quoted(message)}"
+                return f"<{head}>{_text(reason)}</failure>"
             case Score():
                 return ""
             case Skip(code=code, reason=reason):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from otel_eval.cli.inputs import Unusable
+from otel_eval.cli.inputs import NO_NAME, Unusable
 from otel_eval.cli.junit import JUnit
 from otel_eval.cli.markdown import markdown
 from otel_eval.cli.tally import Tally
@@ -14,8 +14,8 @@ class Reports:
     """What was asked for of a JUnit report and a summary in Markdown."""
 
     def __init__(self, *, junit: str | None, markdown: str | None) -> None:
-        self._junit_path = _checked(junit)
-        self._markdown_path = _checked(markdown)
+        self._junit_path = _checked(junit, "--junit")
+        self._markdown_path = _checked(markdown, "--markdown")
         self._junit = JUnit() if junit else None
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
@@ -33,10 +33,12 @@ class Reports:
             raise Unusable(f"{error.filename}: cannot be written: {error.strerror}") from error
 
 
-def _checked(given: str | None) -> Path | None:
+def _checked(given: str | None, flag: str) -> Path | None:
     """What can be said before hours of scoring."""
     if given is None:
         return None
+    if not given:
+        raise Unusable(f"{flag}: {NO_NAME}")
     path = Path(given)
     if path.is_dir():
         raise Unusable(f"{given}: is a directory; expected a file to write")

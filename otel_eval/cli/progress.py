@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Iterator
-
-import click
-from click._termui_impl import ProgressBar
+from typing import TYPE_CHECKING
 
 from otel_eval.cli.inputs import Recording
 from otel_eval.model import Span
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 def progress(recording: Recording) -> Iterator[list[Span]]:
@@ -15,15 +16,34 @@ def progress(recording: Recording) -> Iterator[list[Span]]:
     if not recording.is_large or not sys.stderr.isatty():
         yield from recording.traces()
         return
-    click.echo("counting spans …", err=True)
-    traces = recording.traces()
-    first = next(traces, None)
-    length = recording.expected_spans or 0
-    bar: ProgressBar[int]
-    with click.progressbar(length=length, label="scoring", file=sys.stderr) as bar:
-        if first is not None:
-            bar.update(recording.spans)
-            yield first
-        for spans in traces:
-            bar.update(recording.spans - bar.pos)
+    with _bar() as bar:
+        # Large files are read twice: the first trace comes when all spans are counted.
+        task = bar.add_task("counting spans", total=None)
+        for spans in recording.traces():
+            bar.update(
+                task,
+                description="scoring",
+                total=recording.expected_spans,
+                completed=recording.spans,
+            )
             yield spans
+
+
+def _bar() -> "Progress":
+    """Imported here: who sees no bar does not wait for it."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    )

@@ -224,6 +224,40 @@ def test_junit_has_a_case_per_evaluation(tmp_path: Path, rules: str) -> None:
     assert len(names) == len(set(names))
 
 
+JUNIT_ATTRIBUTES = {
+    "testsuites": {"name", "time", "tests", "failures", "disabled", "errors"},
+    "testsuite": {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "id"},
+    "testcase": {"name", "classname", "time", "assertions", "status"},
+    "failure": {"type", "message"},
+    "error": {"type", "message"},
+    "skipped": {"type", "message"},
+}
+"""What the schemas of CI systems have in common."""
+
+
+def test_junit_holds_only_what_ci_systems_know(tmp_path: Path) -> None:
+    config = """\
+rules:
+  - name: all
+    evaluators:
+      - {type: tool-error-rate}
+      - {type: tool-call-count, tool_calls_count: {pay: "= 1"}}
+      - {type: tool-args-schema, schemas: {pay: {type: object}}}
+      - {type: "tests.cli.raising:raises"}
+"""
+    path = write(tmp_path / "traces.jsonl", agent_trace(1, ["search"]))
+    out = tmp_path / "junit.xml"
+
+    run("score", path, "-c", write(tmp_path / "c.yaml", config), "--junit", str(out))
+
+    elements = list(ElementTree.parse(out).iter())
+    assert {each.tag for each in elements} == JUNIT_ATTRIBUTES.keys()
+    assert all(set(each.keys()) <= JUNIT_ATTRIBUTES[each.tag] for each in elements)
+    failure = next(each for each in elements if each.tag == "failure")
+    assert (failure.get("type"), failure.get("message")) == ("tool-call-count", "0, passes at 1")
+    assert failure.text == "pay called 0 times, expected = 1"
+
+
 def test_junit_survives_what_xml_cannot_hold(tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", agent_trace(1, ["se\x01<arch>"], agent='a"&<\x00b'))
     out = tmp_path / "junit.xml"
@@ -252,8 +286,8 @@ def test_names_from_traces_mean_nothing_to_markdown_or_a_terminal(tmp_path: Path
 
 
 def test_more_failures_than_can_be_shown_are_counted(tmp_path: Path) -> None:
-    rules = "rules: [{name: r, evaluators: [{type: tool-allowlist, forbidden: [x]}]}]"
-    text = "".join(agent_trace(at, ["x"]) for at in range(1, 26))
+    rules = "rules: [{name: r, evaluators: [{type: tool-allowlist, forbidden: ['x*']}]}]"
+    text = "".join(agent_trace(at, [f"x{at}"]) for at in range(1, 26))
 
     result = run(
         "score", write(tmp_path / "t.jsonl", text), "-c", write(tmp_path / "c.yaml", rules)
@@ -262,6 +296,54 @@ def test_more_failures_than_can_be_shown_are_counted(tmp_path: Path) -> None:
     assert result.stdout.count("✗") == 20
     assert "and 5 more that failed; --json tells them all" in result.stdout
     assert result.stdout.splitlines()[-1].endswith("1 rule failed in 25 traces")
+
+
+def test_what_fails_in_the_same_words_is_told_once(tmp_path: Path) -> None:
+    rules = "rules: [{name: r, evaluators: [{type: tool-allowlist, forbidden: [x]}]}]"
+    text = "".join(agent_trace(at, ["x"]) for at in range(1, 26))
+    text += agent_trace(26, ["x"], agent="other")
+    out = tmp_path / "summary.md"
+
+    result = run(
+        *("score", write(tmp_path / "t.jsonl", text), "--markdown", str(out)),
+        *("-c", write(tmp_path / "c.yaml", rules)),
+    )
+
+    reason = "r / tool-allowlist 0.00, passes at 1.00: 1 of 1 call not allowed: x (call 1)"
+    assert result.stdout.splitlines()[4:-2] == [
+        *(f"trace {at:032x} helper" for at in range(1, 6)),
+        "and 20 more like these",
+        f"  ✗ {reason}",
+        f"trace {26:032x} other",
+        f"  ✗ {reason}",
+    ]
+    assert f"trace {5:032x} helper<br>and 20 more like these\n" in out.read_text(encoding="utf-8")
+
+
+def test_a_rule_that_matches_nothing_is_told(tmp_path: Path) -> None:
+    rules = """\
+rules:
+  - {name: mine, evaluators: [{type: tool-loop}]}
+  - {name: typo, match: {agent: hepler}, evaluators: [{type: tool-loop}]}
+"""
+    path = write(tmp_path / "t.jsonl", agent_trace(1, ["search"]))
+
+    result = run("score", path, "-c", write(tmp_path / "c.yaml", rules))
+
+    assert result.exit_code == 0
+    assert result.stderr == "warning: 1 rule matched nothing: typo\n"
+
+
+def test_evaluators_that_all_raise_close_with_a_line_too(tmp_path: Path) -> None:
+    rules = 'rules: [{name: r, evaluators: [{type: "tests.cli.raising:raises"}]}]'
+    path = write(tmp_path / "t.jsonl", agent_trace(1, ["search"]))
+
+    result = run("score", path, "-c", write(tmp_path / "c.yaml", rules))
+
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1] == (
+        "scored 0 of 1 trace, 1 whose evaluators raised errors · 1 rule failed in 1 trace"
+    )
 
 
 def test_stdin_and_files_larger_than_memory_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
