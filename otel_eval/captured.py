@@ -1,7 +1,7 @@
 """What the code under test emits through the SDK, for the pytest plugin."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +17,16 @@ from otel_eval.cli.steps import plural
 from otel_eval.cli.tally import told
 from otel_eval.config import Config, load
 from otel_eval.decode import decode_sdk
+from otel_eval.errors import ConfigError
 from otel_eval.extract import join
 from otel_eval.job import Job
 from otel_eval.model import Evaluation, Json, Score, ToolCall, Trajectory
 from otel_eval.recorded import Reader, RecordedTrace
 from otel_eval.rules import Rule, default_rules
 
-Rules: TypeAlias = str | Path | Config | Rule | Sequence[Rule | Mapping[str, Json]] | None
+Rules: TypeAlias = (
+    str | Path | Config | Rule | Mapping[str, Json] | Sequence[Rule | Mapping[str, Json]] | None
+)
 """A file, a configuration, rules, or nothing for the default rules."""
 
 NO_SPANS: Final = (
@@ -32,16 +35,29 @@ NO_SPANS: Final = (
 )
 
 
+Acts: TypeAlias = Sequence[tuple[Trajectory, Sequence[Explained]]]
+"""What was done, trace by trace, with what each step cost."""
+
+
 class Scored(float):
     """The mean of all scores; `evaluations` has each of them."""
 
-    evaluations: Sequence[Evaluation]
+    _acts: Acts
 
-    def __new__(cls, evaluations: Sequence[Evaluation]) -> "Scored":
+    def __new__(cls, acts: Acts) -> "Scored":
+        evaluations = _evaluations(acts)
         values = [each.outcome.value for each in evaluations if isinstance(each.outcome, Score)]
         made = super().__new__(cls, sum(values) / len(values))
-        made.evaluations = evaluations
+        made._acts = acts
         return made
+
+    @property
+    def evaluations(self) -> Sequence[Evaluation]:
+        return _evaluations(self._acts)
+
+    def explanation(self) -> list[str]:
+        """What the score lacks to 1, and which steps cost it: first what pytest does not cut."""
+        return _lines(self._acts, lambda evaluation: _value(evaluation) < 1, steps_first=False)
 
 
 class Captured:
@@ -85,16 +101,21 @@ class Captured:
         `pass_at` takes the place of what the rules say.
         """
         __tracebackhide__ = True
-        config = _config(rules, self._folders)
-        reader = Reader(config.rule_set(), config.keys(), all_seen=True)
+        if pass_at is not None and not 0 <= pass_at <= 1:
+            raise ValueError(f"pass_at is {pass_at}; expected a number from 0 to 1")
+        try:
+            config = _config(rules, self._folders)
+            reader = Reader(config.rule_set(), config.keys(), all_seen=True)
+        except ConfigError as error:
+            # Where in the file is told; where in the code that reads it helps nobody.
+            raise error.with_traceback(None) from None
         traces = list(_traces(self.spans, reader))
-        explained = [(each.extraction.trace, _explain(each.jobs, pass_at)) for each in traces] + [
+        acts = [(each.extraction.trace, _explain(each.jobs, pass_at)) for each in traces] + [
             (each.jobs[0].trajectory, _explain(each.jobs, pass_at)) for each in reader.sessions()
         ]
-        evaluations = [one.evaluation for _, some in explained for one in some]
-        if problem := _problem(traces, evaluations) or _failures(explained):
+        if problem := _problem(traces, _evaluations(acts)) or _failures(acts):
             raise AssertionError(problem)
-        return Scored(evaluations)
+        return Scored(acts)
 
 
 def _traces(spans: Sequence[ReadableSpan], reader: Reader) -> Iterator[RecordedTrace]:
@@ -114,6 +135,10 @@ def _config(given: Rules, folders: Iterable[Path]) -> Config:
             return Config(rules=(given,))
         case str() | Path():
             return load(_found(Path(given), folders))
+        case Mapping():
+            return Config.parse(dict(given) if "rules" in given else {"rules": [dict(given)]})
+    if not isinstance(given, Iterable):
+        raise TypeError(f"rules is {given!r}; expected a file, a list of rules, or nothing")
     parsed = [each if isinstance(each, Rule) else Rule.parse(each) for each in given]
     return Config(rules=tuple(parsed))
 
@@ -143,19 +168,38 @@ def _problem(traces: Sequence[RecordedTrace], evaluations: Sequence[Evaluation])
     return "\n".join(["nothing was scored:", *(told(each) for each in evaluations)])
 
 
-def _failures(explained: Sequence[tuple[Trajectory, Sequence[Explained]]]) -> str | None:
-    lines: list[str] = []
-    failed = total = 0
-    for trajectory, some in explained:
-        bad = [each for each in some if each.evaluation.verdict in ("fail", "error")]
-        total += len(some)
-        failed += len(bad)
-        if bad:
-            lines += Explanation(trajectory, bad).lines()
+def _failures(acts: Acts) -> str | None:
+    evaluations = _evaluations(acts)
+    failed = sum(map(_is_failed, evaluations))
     if not failed:
         return None
-    head = f"{failed} of {plural(total, 'evaluation')} failed"
-    return click.unstyle("\n".join([head, *lines]))
+    head = f"{failed} of {plural(len(evaluations), 'evaluation')} failed"
+    return "\n".join([head, *_lines(acts, _is_failed)])
+
+
+def _evaluations(acts: Acts) -> list[Evaluation]:
+    return [each.evaluation for _, explained in acts for each in explained]
+
+
+def _is_failed(evaluation: Evaluation) -> bool:
+    return evaluation.verdict in ("fail", "error")
+
+
+def _value(evaluation: Evaluation) -> float:
+    """Of what has no score, nothing is lacking."""
+    return evaluation.outcome.value if isinstance(evaluation.outcome, Score) else 1.0
+
+
+def _lines(
+    acts: Acts, is_told: Callable[[Evaluation], bool], *, steps_first: bool = True
+) -> list[str]:
+    """The steps of each trace that has something to be told, and that."""
+    lines: list[str] = []
+    for trajectory, explained in acts:
+        told = [each for each in explained if is_told(each.evaluation)]
+        if told:
+            lines += map(click.unstyle, Explanation(trajectory, told).lines(steps_first))
+    return lines
 
 
 class Tap(SpanProcessor):

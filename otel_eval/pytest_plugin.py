@@ -6,6 +6,7 @@ pytest; the work is done in `captured`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +50,27 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    __tracebackhide__ = True
     result = yield
     marker = item.get_closest_marker(MARKER)
     if marker is not None and isinstance(item, pytest.Function):
-        captured: Any = item.funcargs[CAPTURE]
-        captured.score(*marker.args, **marker.kwargs)
+        _score(item.funcargs[CAPTURE], marker)
     return result
+
+
+def _score(captured: Any, marker: pytest.Mark) -> None:
+    """There is no line of the test to point at: what failed is all there is to show."""
+    from otel_eval.errors import ConfigError
+
+    try:
+        captured.score(*marker.args, **marker.kwargs)
+    except (AssertionError, ConfigError, TypeError, ValueError) as error:
+        raise pytest.fail.Exception(f"@pytest.mark.{MARKER}: {error}", pytrace=False) from None
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """`assert trajectory.score(...) > 0.9` shows which steps cost what."""
+    captured = sys.modules.get("otel_eval.captured")
+    for side in (left, right):
+        if captured is not None and isinstance(side, captured.Scored):
+            return [f"{left!r} {op} {right!r}", *side.explanation()]
+    return None

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import otel_eval.captured  # noqa: F401  # before any run takes note of which modules are there
+
 pytest_plugins = ["pytester"]
 
 AGENT = """\
@@ -48,8 +50,16 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def run(project: pytest.Pytester, code: str) -> pytest.RunResult:
-    project.makepyfile(test_it=f"import pytest\nfrom agent import call, run, tracer\n{code}")
-    return project.runpytest_subprocess("-W", "error")
+    return project.runpytest_inprocess("-W", "error", written(project, code))
+
+
+def run_alone(project: pytest.Pytester, code: str, *words: str) -> pytest.RunResult:
+    """In a process of its own, where nobody has set a provider yet."""
+    return project.runpytest_subprocess("-W", "error", written(project, code), *words)
+
+
+def written(project: pytest.Pytester, code: str) -> Path:
+    return project.makepyfile(test_it=f"import pytest\nfrom agent import call, run, tracer\n{code}")
 
 
 def test_a_test_sees_the_tool_calls_of_the_code_under_test(project: pytest.Pytester) -> None:
@@ -107,7 +117,10 @@ def test_default_rules(trajectory):
 def test_rules_in_place(trajectory):
     run("search")
     budget = {"type": "tool-budget", "max_calls": 1}
-    assert trajectory.score([{"name": "r", "evaluators": [budget]}]) == 1.0
+    rule = {"name": "r", "evaluators": [budget]}
+    assert trajectory.score([rule]) == 1.0
+    assert trajectory.score(rule) == 1.0
+    assert trajectory.score({"rules": [rule]}) == 1.0
 """,
     )
 
@@ -137,6 +150,32 @@ def test_score(trajectory):
     )
     result.stdout.no_fnmatch_line("*captured.py*")
     result.stdout.no_fnmatch_line("*\x1b*")
+
+
+def test_a_score_that_is_compared_shows_what_each_step_cost(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+def test_score(trajectory):
+    run("answer", "search")
+    assert trajectory.score("otel-eval.yaml", pass_at=0) >= 0.9
+
+def test_other_numbers():
+    assert 0.5 >= 0.9
+""",
+    )
+
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "E * assert 0.5 >= 0.9",
+            "E * ✓ flow / tool-call-order  0.50, passes at 0.00: *",
+            "E * −0.50  step *",
+            "E * expected *actual",
+            "E * search * ≠ *",
+            "> * assert 0.5 >= 0.9",
+        ]
+    )
 
 
 def test_a_marker_scores_when_the_test_is_done(project: pytest.Pytester) -> None:
@@ -176,7 +215,16 @@ def test_fixtures_are_captured_too(ran):
     )
 
     result.assert_outcomes(passed=4, failed=2)
-    result.stdout.fnmatch_lines(["E * AssertionError: 1 of 1 evaluation failed", "*assert 1 == 2"])
+    result.stdout.fnmatch_lines(
+        [
+            "@pytest.mark.otel_eval: 1 of 1 evaluation failed",
+            '* 1 → search(city="Tokyo")*',
+            "* −0.50  no step: answer was not called (expected call 2)",
+            "* answer * ≠ *",
+            "*assert 1 == 2",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*traceback*")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +248,7 @@ def test_a_sdk_that_is_off_is_told(
 ) -> None:
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
 
-    result = run(project, "@pytest.mark.otel_eval\ndef test_it():\n    run('search')\n")
+    result = run_alone(project, "@pytest.mark.otel_eval\ndef test_it():\n    run('search')\n")
 
     result.stdout.fnmatch_lines(["*no spans were captured: OTEL_SDK_DISABLED is true"])
 
@@ -220,7 +268,7 @@ trace.set_tracer_provider(provider)
 """
     )
 
-    result = run(
+    result = run_alone(
         project,
         """
 from opentelemetry import trace
@@ -243,7 +291,7 @@ def test_captures_no_more_and_leaves_the_provider():
 
 
 def test_without_a_provider_there_is_one_while_the_test_runs(project: pytest.Pytester) -> None:
-    result = run(
+    result = run_alone(
         project,
         """
 from opentelemetry import trace
@@ -301,18 +349,98 @@ def test_a_rule_file_is_found_beside_the_test(project: pytest.Pytester) -> None:
     )
 
     project.syspathinsert()
-    result = project.runpytest_subprocess("-W", "error", "-p", "agent")
+    result = project.runpytest_inprocess("-W", "error", "-p", "agent")
 
     result.assert_outcomes(passed=1)
 
 
-def test_a_bad_rule_file_is_told_with_its_line(project: pytest.Pytester) -> None:
+def test_what_cannot_be_used_is_told_without_the_code_that_reads_it(
+    project: pytest.Pytester,
+) -> None:
     project.path.joinpath("bad.yaml").write_text("rules:\n  - nme: x\n")
 
-    result = run(project, "@pytest.mark.otel_eval('bad.yaml')\ndef test_it():\n    run('a')\n")
+    result = run(
+        project,
+        """
+@pytest.mark.otel_eval("bad.yaml")
+def test_marked():
+    run("a")
 
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*bad.yaml:2: rules[[]0].nme: unknown key*"])
+def test_called(trajectory):
+    trajectory.score("bad.yaml")
+
+@pytest.mark.otel_eval(pass_at=7)
+def test_pass_at():
+    run("a")
+
+@pytest.mark.otel_eval(rules=5)
+def test_rules():
+    run("a")
+
+@pytest.mark.otel_eval(rule="otel-eval.yaml")
+def test_keyword():
+    run("a")
+""",
+    )
+
+    result.assert_outcomes(failed=5)
+    result.stdout.fnmatch_lines(
+        [
+            "@pytest.mark.otel_eval: *bad.yaml:2: rules[[]0].nme: unknown key*",
+            ">*trajectory.score(*",
+            "E *ConfigError: *bad.yaml:2: rules[[]0].nme: unknown key*",
+            "@pytest.mark.otel_eval: pass_at is 7; expected a number from 0 to 1",
+            "@pytest.mark.otel_eval: rules is 5; expected a file, a list of rules, or nothing",
+            "@pytest.mark.otel_eval: *unexpected keyword argument 'rule'",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*config.py*")
+
+
+def test_unittest_methods_skips_and_expected_failures(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+import unittest
+
+class Case(unittest.TestCase):
+    @pytest.mark.otel_eval("otel-eval.yaml")
+    def test_passes(self):
+        run("search", "answer")
+
+    @pytest.mark.otel_eval("otel-eval.yaml")
+    def test_fails(self):
+        run("search")
+
+@pytest.mark.otel_eval
+def test_skips():
+    pytest.skip("not here")
+
+@pytest.mark.otel_eval("otel-eval.yaml")
+@pytest.mark.xfail
+def test_is_expected_to_fail():
+    run("search")
+""",
+    )
+
+    result.assert_outcomes(passed=1, failed=1, skipped=1, xfailed=1)
+
+
+def test_tests_may_run_in_processes_of_xdist(project: pytest.Pytester) -> None:
+    result = run_alone(
+        project,
+        """
+@pytest.mark.otel_eval("otel-eval.yaml")
+@pytest.mark.parametrize("tools", [("search", "answer"), ("search",)], ids=["good", "bad"])
+def test_it(tools, trajectory):
+    run(*tools)
+    assert trajectory.tools == list(tools)
+""",
+        *("-p", "xdist", "-n", "1"),
+    )
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["* −0.50  no step: answer was not called (expected call 2)"])
 
 
 def test_the_plugin_is_light() -> None:

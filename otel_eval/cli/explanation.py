@@ -50,11 +50,13 @@ class Explanation:
             _identity(call): at for at, call in enumerate(trajectory.tool_calls, start=1)
         }
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, steps_first: bool = True) -> Iterator[str]:
+        parts = [self.steps, self.evaluations]
+        first, second = parts if steps_first else reversed(parts)
         yield heading(self._trajectory)
-        yield from self.steps()
+        yield from first()
         yield ""
-        yield from self.evaluations()
+        yield from second()
 
     def steps(self) -> Iterator[str]:
         if not self._trajectory.whole:
