@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_eval.cli import main
+from otel_eval.cli.demo import program
 from otel_eval.config import Config
 from otel_eval.decode import files as recorded
 from otel_eval.demo import files
@@ -27,10 +28,11 @@ from otel_eval.demo.agents import SAMPLES
 from otel_eval.demo.board import standing_line
 from otel_eval.demo.environment import plain_environment
 from otel_eval.demo.scores import History, Series, Standing, Sum
+from otel_eval.demo.words import next_lines
 from otel_eval.extract import trajectories
 from otel_eval.model import UNRECORDED, Span
 
-SECONDS = 12
+SECONDS = 10
 BAD = "support-agent"
 OTHERS = [sample.name for sample in SAMPLES if sample.name != BAD]
 PROGRAM = [sys.executable, "-c", "from otel_eval.cli import main; main()", "demo"]
@@ -221,6 +223,31 @@ def test_the_commands_it_ends_with_work_and_show_a_failure(
     assert explain.exit_code == 0
     assert trace_id in explain.stdout
     assert "issue_refund" in explain.stdout
+
+
+@pytest.mark.parametrize(
+    ("called", "on_path", "expected"),
+    [
+        ("bin dir/otel-eval", True, "otel-eval"),
+        ("bin dir/otel-eval", False, "'bin dir/otel-eval'"),
+        ("-c", False, "otel-eval"),
+    ],
+    ids=["on the path", "in an environment that is not", "as no program"],
+)
+def test_the_commands_it_ends_with_can_be_typed_as_they_are(
+    called: str, on_path: bool, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "otel-eval").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path) if on_path else "")
+    monkeypatch.setattr(sys, "argv", [called])
+
+    name = program()
+
+    shown = list(next_lines("a" * 32, program=name, kept_rules=False))
+    assert shown[-2:] == [
+        f"\x1b[1m  {expected} score {files.TRACES} -c {files.RULES}\x1b[0m",
+        f"\x1b[1m  {expected} explain {files.TRACES} -c {files.RULES} --trace aaaaaaaa\x1b[0m",
+    ]
 
 
 def test_ctrl_c_ends_it_in_good_order_whatever_is_set_and_taken(tmp_path: Path) -> None:

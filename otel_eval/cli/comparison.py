@@ -17,6 +17,12 @@ class Line(NamedTuple):
     fits: bool
     expected: str
     actual: str
+    is_free: bool = False
+    """More than was expected, and no harm in it."""
+
+    @property
+    def sign(self) -> str:
+        return "+" if self.is_free else "=" if self.fits else "≠"
 
 
 Compare: TypeAlias = Callable[[Any, Sequence[ToolCall], Score], Iterator[Line]]
@@ -37,13 +43,14 @@ def _count(evaluator: Any, calls: Sequence[ToolCall], _: Score) -> Iterator[Line
         yield Line(bound.holds(made), f"{tool} {bound}", f"{tool} {made}")
 
 
-def _order(_: Any, calls: Sequence[ToolCall], score: Score) -> Iterator[Line]:
+def _order(evaluator: Any, calls: Sequence[ToolCall], score: Score) -> Iterator[Line]:
     made = [call.name for call in calls]
     expected, pairs = order_pairs(score.details, made)
     for edit in edit_script(expected, made, kept=pairs, changed={}):
         fits = edit["op"] == "keep"
         wanted = edit["tool"] if edit["expected"] else NOTHING
-        yield Line(fits, wanted, edit["tool"] if edit["actual"] else NOTHING)
+        actual = edit["tool"] if edit["actual"] else NOTHING
+        yield Line(fits, wanted, actual, is_free=wanted is NOTHING and not evaluator.strict)
 
 
 def _args(evaluator: Any, calls: Sequence[ToolCall], _: Score) -> Iterator[Line]:

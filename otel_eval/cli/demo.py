@@ -38,7 +38,7 @@ def command(seconds: int) -> None:
     try:
         with extra("sidecar"):
             from otel_eval.demo.demo import Demo
-        Demo(seconds=seconds, folder=Path(), program=_program()).run()
+        Demo(seconds=seconds, folder=Path(), program=program()).run()
     except BrokenPipeError:
         raise  # a reader that has seen enough; click ends quietly
     except ConfigError as error:
@@ -47,7 +47,7 @@ def command(seconds: int) -> None:
         raise Unusable(_told(error)) from error
 
 
-def _program() -> str:
+def program() -> str:
     """The name where the shell finds it by that; else, as in a new environment, the path."""
     called = Path(sys.argv[0])
     is_found = called.name != NAME or shutil.which(NAME) is not None

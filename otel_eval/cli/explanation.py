@@ -121,18 +121,15 @@ def _identity(call: ToolCall) -> tuple[object, ...]:
 
 
 def side_by_side(each: Explained) -> Iterator[str]:
-    """What the rule expects beside what was done; ≠ where they differ."""
+    """What the rule expects beside what was done; ≠ where they differ, + where that is free."""
     lines = comparison(each.evaluation, each.evaluator)
     if not lines:
         return
     half = max(24, (shutil.get_terminal_size((120, 24)).columns - 16) // 2)
     rows = [("expected", "", "actual")]
-    rows += [
-        (_cut(line.expected, half), "=" if line.fits else "≠", _cut(line.actual, half))
-        for line in lines
-    ]
+    rows += [(_cut(line.expected, half), line.sign, _cut(line.actual, half)) for line in lines]
     for at, text in enumerate(table.lines(rows)):
-        styled = at and not lines[at - 1].fits
+        styled = at and lines[at - 1].sign == "≠"
         yield "        " + (click.style(text, fg="red") if styled else text)
 
 
