@@ -4,12 +4,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import BinaryIO
 
 import click
 
+from otel_eval.cli.pipes import Pipes, is_pipe
 from otel_eval.decode import files
-from otel_eval.decode.streams import GZIP_MAGIC, ZSTD_MAGIC
+from otel_eval.decode.streams import GZIP_MAGIC, ZSTD_MAGIC, opened
 from otel_eval.errors import DecodeError
 from otel_eval.model import Span
 
@@ -40,6 +43,7 @@ class Recording:
         if not all(paths):
             raise Unusable(NO_NAME)
         self._paths = paths
+        self._pipes = Pipes(IN_MEMORY_BYTES)
         self.spans = 0
         self.expected_spans: int | None = None
         """How many there will be, where that was counted before."""
@@ -58,11 +62,22 @@ class Recording:
                 yield open_traces.pop(span.trace_id)
         yield from open_traces.values()
 
-    @property
+    @cached_property
     def is_large(self) -> bool:
-        if any(path == "-" for path in self._paths):
-            return False
-        return sum(_plain_bytes(Path(path)) for path in self._paths) > IN_MEMORY_BYTES
+        return sum(map(self._plain_bytes, self._paths)) > IN_MEMORY_BYTES
+
+    def _plain_bytes(self, path: str) -> int:
+        """About how much there is to read; of what is compressed, a guess."""
+        try:
+            with self._opened(path) as file:
+                head = file.read(len(ZSTD_MAGIC))
+                size = file.seek(0, os.SEEK_END)
+        except (OSError, DecodeError):
+            return 0  # told when the file is read
+        return size * COMPRESSION if head.startswith((GZIP_MAGIC, ZSTD_MAGIC)) else size
+
+    def _opened(self, path: str) -> AbstractContextManager[BinaryIO]:
+        return self._pipes.opened(path) if is_pipe(path) else opened(path)
 
     def _count(self) -> Counter[str]:
         counts = Counter(span.trace_id for span in self._read(report=True))
@@ -72,27 +87,16 @@ class Recording:
     def _read(self, *, report: bool) -> Iterator[Span]:
         for path in self._paths:
             try:
-                for spans in files.read(path, self._report if report else _ignore):
-                    yield from spans
+                with self._opened(path) as raw:
+                    on_error = self._report if report else _ignore
+                    for spans in files.read_stream(raw, path, on_error):
+                        yield from spans
             except DecodeError as error:
                 raise Unusable(str(error)) from error
 
     def _report(self, error: DecodeError) -> None:
         self.bad += 1
         click.echo(click.style("warning: ", fg="yellow") + str(error), err=True)
-
-
-def _plain_bytes(path: Path) -> int:
-    """About how much there is to read; of what is compressed, a guess."""
-    try:
-        if not path.is_file():
-            return 0
-        with path.open("rb") as file:
-            head = file.read(len(ZSTD_MAGIC))
-        size = path.stat().st_size
-    except (OSError, ValueError):
-        return 0  # told when the file is read
-    return size * COMPRESSION if head.startswith((GZIP_MAGIC, ZSTD_MAGIC)) else size
 
 
 def _ignore(_error: DecodeError) -> None:

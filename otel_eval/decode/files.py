@@ -39,9 +39,14 @@ def read(path: str | Path, on_error: OnError) -> Iterator[list[Span]]:
     What cannot be read goes to `on_error` and the rest is read; where nothing can, the first such
     error is raised instead.
     """
-    source = "<stdin>" if str(path) == "-" else str(path)
     with opened(path) as raw:
-        yield from _readable(_Records(source).read(raw), on_error, source)
+        yield from read_stream(raw, path, on_error)
+
+
+def read_stream(raw: BinaryIO, path: str | Path, on_error: OnError) -> Iterator[list[Span]]:
+    """The same of a file that is open already; `path` is what it is called in errors."""
+    source = "<stdin>" if str(path) == "-" else str(path)
+    yield from _readable(_Records(source).read(raw), on_error, source)
 
 
 def _readable(records: Iterator[Record], on_error: OnError, source: str) -> Iterator[list[Span]]:

@@ -23,7 +23,7 @@ def where_lines(ports: Ports, *, seconds: int, taken: Sequence[int]) -> Iterator
     yield f"  {'sidecar':<15} OTLP/gRPC on port {ports.grpc}, OTLP/HTTP on port {ports.http}"
     if taken:
         numbers = ", ".join(map(str, taken))
-        yield f"  {'':<15} free ports instead of {numbers}, where something else listens"
+        yield f"  {'':<15} free ports instead of {numbers}, which are taken"
     yield ""
     yield f"Look yourself:  curl http://127.0.0.1:{ports.admin}/metrics"
     yield ""
