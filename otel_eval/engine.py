@@ -43,6 +43,7 @@ AT_A_TIME: Final = 1024
 AnySpan: TypeAlias = Span | ReadableSpan
 OnGrouped: TypeAlias = Callable[[Sequence[AnySpan], Container[str]], None]
 """Told, in the engine's thread, what it was fed once that is grouped, and which traces are open."""
+_Ids: TypeAlias = tuple[int, int] | tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Engine:
         self._batches: deque[_Batch] = deque()
         self._batch_spans = 0
         self._batch_bytes = 0
-        self._lost: deque[int | str] = deque(maxlen=self._most_queued)
+        self._lost: deque[_Ids] = deque(maxlen=self._most_queued)
         self._worker = Worker(lambda: self.step(self._clock()), self.counters.fail, TICK_SECONDS)
         self._to_start = self._background
         self._stepping = Lock()
@@ -183,7 +184,7 @@ class Engine:
 
     def _refuse(self, spans: Sequence[AnySpan]) -> None:
         self.counters.refuse("shutdown" if self._closed else "shed", len(spans))
-        self._lost.extend(_trace_id(span) for span in spans)
+        self._lost.extend(map(_ids, spans))
 
     def _sweep(self) -> None:
         """What slipped into the queue while the engine was being closed."""
@@ -292,7 +293,7 @@ class Engine:
             trace_id, span_id = self._started.popleft()
             self._traces.started(f"{trace_id:032x}", f"{span_id:016x}", now)
         while self._lost:
-            self._lose(self._lost.popleft())
+            self._traces.lose(*_as_text(self._lost.popleft()))
         reader = SdkReader(MadeUp())
         for first in range(0, waiting, AT_A_TIME):
             self._group(self._take_ended(min(AT_A_TIME, waiting - first)), reader, now)
@@ -335,7 +336,7 @@ class Engine:
             return reader.read(span)
         # Attribute values may be objects of the application, with a __str__ that raises.
         except Exception:
-            self._lose(_trace_id(span))
+            self._traces.lose(*_as_text(_ids(span)))
             self.counters.pass_over("undecodable")
             return None
 
@@ -357,7 +358,7 @@ class Engine:
         if self.buffered_bytes >= self._max_buffer:
             self._ease_traces()
             if self.buffered_bytes >= self._max_buffer and trace_id not in self._traces:
-                self._lose(trace_id)
+                self._traces.lose(trace_id)
                 self.counters.pass_over("shed", len(entries))
                 return
         taken = self._traces.extend(trace_id, entries, now)
@@ -368,9 +369,6 @@ class Engine:
     def _ease_traces(self) -> None:
         others = self._sessions.bytes + self._batch_bytes
         self._traces.ease(EASE * self._max_buffer - others)
-
-    def _lose(self, trace_id: int | str) -> None:
-        self._traces.lose(trace_id if isinstance(trace_id, str) else f"{trace_id:032x}")
 
     def _score(self, groups: Iterable[TraceGroup], now: float) -> None:
         self._scorer.score_traces(groups, self.rules, now)
@@ -384,11 +382,19 @@ class Engine:
         self._closing = self._emptied = self._closed
 
 
-def _trace_id(span: AnySpan) -> int | str:
+def _ids(span: AnySpan) -> _Ids:
     if isinstance(span, Span):
-        return span.trace_id
+        return span.trace_id, span.span_id
     context = span.get_span_context()
-    return context.trace_id if context else ""
+    return (context.trace_id, context.span_id) if context else ("", "")
+
+
+def _as_text(ids: _Ids) -> tuple[str, str]:
+    """As spans have them once they are decoded; not done in the agent's own thread."""
+    trace_id, span_id = ids
+    if isinstance(trace_id, int):
+        return f"{trace_id:032x}", f"{span_id:016x}"
+    return trace_id, str(span_id)
 
 
 def _left(ends: float) -> float:

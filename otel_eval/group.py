@@ -156,6 +156,11 @@ class Group(Generic[T]):
             self.running = set()
         self.running.add(item_id)
 
+    def lose(self, item_id: str | None) -> None:
+        self.lost = True
+        if self.running and item_id is not None:
+            self.running.discard(item_id)
+
     def add(self, item_id: str, item: T, size: int) -> None:
         self.items[item_id] = item
         self.bytes += size

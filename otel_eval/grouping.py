@@ -163,12 +163,15 @@ class Grouper(Generic[K, T]):
         group.start(item_id)
         self._touch(key, group, now)
 
-    def lose(self, key: K) -> None:
-        """Something of this group was dropped on the way: it cannot be whole."""
+    def lose(self, key: K, item_id: str | None = None) -> None:
+        """Something of this group was dropped on the way: it is over, and the group not whole."""
         group = self._groups.get(key)
         if group is not None:
-            group.lost = True
-            return
+            group.lose(item_id)
+            if group.items or group.running:
+                self._hasten(key, group)
+                return
+            del self._groups[key]
         self._lost[key] = None
         if len(self._lost) > self._limits.max_remembered:
             self._lost.popitem(last=False)
@@ -243,6 +246,9 @@ class Grouper(Generic[K, T]):
         self._groups.move_to_end(key)
         if len(self._groups) > self._limits.max_open:
             self._close(next(iter(self._groups)), "capacity")
+        self._hasten(key, group)
+
+    def _hasten(self, key: K, group: Group[T]) -> None:
         at, _ = group.deadline(self._limits)
         if at < group.check_at:
             self._schedule(key, group, at)

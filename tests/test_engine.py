@@ -510,6 +510,24 @@ def test_a_full_queue_sheds_and_the_trace_is_not_whole() -> None:
     assert bench.spans == {"received": 4, "scored": 3, "unevaluated.shed": 1}
 
 
+@pytest.mark.parametrize("cause", ["no room in the queue", "cannot be read"])
+def test_a_root_that_is_lost_does_not_hold_its_trace_open_until_it_is_old(cause: str) -> None:
+    bench = Bench(grouping=Grouping(max_queued_spans=2, idle=300))
+    bench.engine.started(1, 1)
+    endless: list[object] = []
+    endless.append(endless)
+
+    if cause == "cannot be read":
+        bench.engine.ended(sdk_span(2, 1, TOOL))
+        bench.engine.ended(sdk_span(1, None, {**AGENT, "value": endless}))
+    else:
+        for number, parent in ((2, 1), (3, 1), (1, None)):
+            bench.engine.ended(sdk_span(number, parent, TOOL))
+    bench.at(0)
+
+    assert {each.trajectory.closed_by for each in bench.at(300)} == {"idle"}
+
+
 def big(trace: int, mib: float, **fields: Any) -> Span:
     return agent_span(trace, attributes={**AGENT, "text": "x" * int(mib * MIB)}, **fields)
 

@@ -159,6 +159,27 @@ def test_something_lost_makes_a_trace_not_whole() -> None:
     assert [closed.whole for closed in groups.due(10)] == [False, False]
 
 
+def test_a_span_that_is_lost_runs_no_longer() -> None:
+    groups = grouper()
+    groups.started("t", "root", 0)
+    groups.started("t", "child", 0)
+    put(groups, child(), 1)
+    groups.lose("t", "root")
+
+    assert groups.due(300) == []
+    assert only(groups.due(301)).by == "idle"
+
+
+def test_a_group_of_which_everything_was_lost_is_gone_and_not_whole_when_it_comes_again() -> None:
+    groups = grouper()
+    groups.started("t", "child", 0)
+    groups.lose("t", "child")
+
+    assert len(groups) == 0
+    put(groups, root(), 1)
+    assert not only(groups.due(11)).whole
+
+
 def test_a_running_span_keeps_its_trace_open_past_idle() -> None:
     groups = grouper()
     groups.started("t", "root", 0)
