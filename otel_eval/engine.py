@@ -237,10 +237,11 @@ class Engine:
 
     def flush(self, timeout: float = 30.0) -> bool:
         """Score every trace whose root ended, now, and see it delivered. False if not in time."""
-        ends = time.monotonic() + timeout
-        done = self._worker.ask(self._flush_now, timeout)
-        done &= self._slow.wait(_left(ends))
-        return all([done, *(outlet.wait(_left(ends)) for outlet in self._outlets)])
+        return self._see_done(self._flush_now, timeout)
+
+    def drain(self, timeout: float = 30.0) -> bool:
+        """Score what is open as `close` does, but go on: more may come. False if not in time."""
+        return self._see_done(self._drain_now, timeout)
 
     def close(self, timeout: float = 30.0, *, flush: bool = True) -> bool:
         """Score what is open, deliver it, close the sinks. False if that took longer.
@@ -260,6 +261,12 @@ class Engine:
             outlet.close()
         return all([done, *(outlet.finished(_left(ends)) for outlet in self._outlets)])
 
+    def _see_done(self, act: Callable[[], None], timeout: float) -> bool:
+        ends = time.monotonic() + timeout
+        done = self._worker.ask(act, timeout)
+        done &= self._slow.wait(_left(ends))
+        return all([done, *(outlet.wait(_left(ends)) for outlet in self._outlets)])
+
     def _flush_now(self) -> None:
         now = self._clock()
         with self._stepping, suppressed():
@@ -267,6 +274,12 @@ class Engine:
             self._score(self._traces.flush(), now)
             self._ease_sessions()
             self._scorer.deliver()
+
+    def _drain_now(self) -> None:
+        now = self._clock()
+        with self._stepping, suppressed():
+            self._take(now)
+            self._score_all(now, flush=True)
 
     def _close_now(self, flush: bool) -> None:
         now = self._clock()
@@ -278,11 +291,14 @@ class Engine:
             # Said before it is done: who adds to the queue later than this sweeps it too.
             self._emptied = True
             self._sweep()
-            if flush:
-                self._score(self._traces.flush(), now)
-            self._score(self._traces.drain(), now)
-            self._scorer.score_sessions(self._sessions.drain())
-            self._scorer.deliver()
+            self._score_all(now, flush)
+
+    def _score_all(self, now: float, flush: bool) -> None:
+        if flush:
+            self._score(self._traces.flush(), now)
+        self._score(self._traces.drain(), now)
+        self._scorer.score_sessions(self._sessions.drain())
+        self._scorer.deliver()
 
     # From the queues into groups.
 

@@ -5,8 +5,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final, Protocol, TypeVar, runtime_checkable
 from weakref import WeakSet
 
 from opentelemetry._logs import LoggerProvider
@@ -20,7 +21,7 @@ from otel_eval.config import Config
 from otel_eval.decode.sdk import SdkReader
 from otel_eval.decode.terms import MadeUp
 from otel_eval.engine import OWN_SCOPE, AnySpan, ClosedTrace
-from otel_eval.exits import before_exit
+from otel_eval.exits import EXIT_SECONDS, LAST_SECONDS, before_exit
 from otel_eval.holding import Holder, may_anchor
 from otel_eval.model import Evaluation, Span
 from otel_eval.rules import Rule, RuleSet
@@ -127,19 +128,19 @@ class EvalSpanExporter(SpanExporter):
             return done
         with self._exporting:
             left = max(0, int((ends - time.monotonic()) * 1000))
-            flush = self._inner.force_flush
-            return bool(self._guarded(lambda: flush(left))) and done
+            flush = partial(self._inner.force_flush, left)
+            return bool(self._guarded(self._inner, flush)) and done
 
     def shutdown(self) -> None:
         """Score what is open, send what is held, and shut down `inner`."""
-        self._score_all()
+        self._close(EXIT_SECONDS + LAST_SECONDS)
         if self._inner is not None:
             with self._exporting:
-                self._guarded(self._inner.shutdown)
+                self._guarded(self._inner, self._inner.shutdown)
 
-    def _score_all(self) -> None:
+    def _close(self, seconds: float) -> None:
         self._closed = True
-        self._engine.close()
+        self._engine.close(seconds)
         self._worker.ask(self._worker.stop, MAX_HOLD_SECONDS)
         self._send_all()
 
@@ -147,21 +148,24 @@ class EvalSpanExporter(SpanExporter):
         """While every provider is still there: have the last spans exported, and score them."""
         if self._closed:
             return
-        provider = self._tracer_provider or get_tracer_provider()
-        flush: Callable[[int], bool] | None = getattr(provider, "force_flush", None)
-        if flush is not None:
-            flush(EXIT_FLUSH_MILLIS)
-        for processor in self._feeders():
-            processor.force_flush(EXIT_FLUSH_MILLIS)
-        self._score_all()
+        for feeder in self._feeders():
+            self._guarded(feeder, partial(feeder.force_flush, EXIT_FLUSH_MILLIS))
+        if self._engine.drain(EXIT_SECONDS):
+            self._worker.ask(self._send_all, LAST_SECONDS)
+        else:
+            self._close(LAST_SECONDS)
 
-    def _feeders(self) -> Iterable[SpanProcessor]:
+    def _feeders(self) -> "Iterator[_Flushable]":
         """Who exports through this: an exporter is not told, and the provider need not be global.
 
-        Every object is looked at, once in a process' life.
+        Every object is looked at, once in a process' life; by its type, because an object that
+        stands for another one answers `isinstance` for that one, or raises.
         """
+        provider = self._tracer_provider or get_tracer_provider()
+        if isinstance(provider, _Flushable):
+            yield provider
         for each in gc.get_objects():
-            is_processor = isinstance(each, SpanProcessor)
+            is_processor = issubclass(type(each), SpanProcessor)
             if is_processor and getattr(each, "span_exporter", None) is self:
                 yield each
 
@@ -209,16 +213,24 @@ class EvalSpanExporter(SpanExporter):
         if not spans or self._inner is None:
             return SpanExportResult.SUCCESS
         with self._exporting, suppressed():
-            inner = self._inner
-            return self._guarded(lambda: inner.export(spans)) or SpanExportResult.FAILURE
+            export = partial(self._inner.export, spans)
+            return self._guarded(self._inner, export) or SpanExportResult.FAILURE
 
-    def _guarded(self, call: Callable[[], T]) -> T | None:
-        """Anyone's exporter: what it raises is no reason to lose the next spans too."""
+    @staticmethod
+    def _guarded(whose: object, call: Callable[[], T]) -> T | None:
+        """Anyone's code: what it raises is no reason to lose the next spans too."""
         try:
             return call()
         except Exception as error:
-            log.error("%s raised %s", type(self._inner).__name__, type(error).__name__)
+            log.error("%s raised %s", type(whose).__name__, type(error).__name__)
             return None
+
+
+@runtime_checkable
+class _Flushable(Protocol):
+    """A provider or a processor of the SDK."""
+
+    def force_flush(self, timeout_millis: int) -> bool: ...
 
 
 class _Afterwards:

@@ -10,7 +10,7 @@ from opentelemetry.trace import TracerProvider
 
 from otel_eval.assembly import Given, OnEvaluation, make_engine, read_config
 from otel_eval.engine import OWN_SCOPE
-from otel_eval.exits import before_exit
+from otel_eval.exits import EXIT_SECONDS, LAST_SECONDS, before_exit
 from otel_eval.rules import Rule
 from otel_eval.sinks.span_events import Deliver, SpanEventSink, processors_of
 
@@ -83,8 +83,16 @@ class EvalSpanProcessor(SpanProcessor):
 
     def shutdown(self) -> None:
         """Score what is open, by `root` or by `shutdown`, and take nothing more."""
+        self._close(EXIT_SECONDS + LAST_SECONDS)
+
+    def _close(self, seconds: float) -> None:
         self._ended = self._end_late
-        self._engine.close()
+        self._engine.close(seconds)
+
+    def _at_exit(self) -> None:
+        """Score what is there while every provider still is; more may come until the shutdown."""
+        if not self._engine.drain(EXIT_SECONDS):
+            self._close(LAST_SECONDS)
 
     def _see_first(self, span: Span) -> None:
         self._is_new = False
@@ -100,7 +108,7 @@ class EvalSpanProcessor(SpanProcessor):
         """By the first span the providers are there, as a rule: at exit we come before them."""
         if not self._is_prepared:
             self._is_prepared = True
-            before_exit(self.shutdown)
+            before_exit(self._at_exit)
 
     def _hand_on(self, span: ReadableSpan) -> None:
         deliver = self._others()

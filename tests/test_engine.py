@@ -471,6 +471,19 @@ def test_close_scores_what_is_open_and_closes_the_sinks_once() -> None:
     assert bench.spans == {"received": 3, "scored": 3}
 
 
+def test_after_a_drain_what_comes_is_scored_too() -> None:
+    bench = Bench()
+    bench.at(0, agent_span(1), tool_span(2))
+
+    assert bench.engine.drain()
+    drained = {each.trajectory.closed_by for each in bench.sink.evaluations}
+    (after,) = bench.at(0, agent_span(3)) or bench.at(10)
+
+    assert drained == {"root", "shutdown"}
+    assert after.trajectory.trace_id == hex_id(3)
+    assert bench.sink.closed == 0
+
+
 def test_close_without_flush_closes_everything_as_shutdown() -> None:
     bench = Bench(rules(per="session", match=Match(session="s")))
     bench.engine.feed(in_session(1))

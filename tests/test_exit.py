@@ -108,6 +108,30 @@ def test_a_processor_scores_a_trace_that_is_open_at_exit() -> None:
     assert said.count('"otel_eval.closed_by": "shutdown"') == 4
 
 
+@pytest.mark.parametrize(
+    "scoring", [SCORING + "\n" + EXPORTING, BOTH], ids=["processor", "exporter"]
+)
+def test_a_trace_that_ends_in_an_exit_hook_of_the_application_is_scored_whole(scoring: str) -> None:
+    ends = "import atexit; atexit.register(root.end)"
+
+    said = said_by(*PROVIDERS.values(), scoring, OPEN, ends)
+
+    check(said, own_span=scoring != BOTH)
+    assert said.count('"otel_eval.whole": true') == 4
+
+
+def test_a_trace_that_is_made_after_everything_was_scored_is_scored_too() -> None:
+    """By an exit hook that was registered before the first span: it runs after ours."""
+    made_last = f"import atexit; atexit.register(exec, {TRACE!r}, globals())"
+
+    said = said_by(
+        *(PROVIDERS[each] for each in ("metrics", "logs", "traces")),
+        *(SCORING, EXPORTING, made_last, TRACE),
+    )
+
+    assert said.count('"otel_eval.verdict": "pass"') == 8
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 @pytest.mark.parametrize("before", ["", TRACE], ids=["no span before", "a span before"])
 def test_a_forked_worker_loses_nothing_at_its_exit(before: str) -> None:
@@ -137,6 +161,28 @@ def test_an_exporter_of_a_provider_that_is_not_global_loses_nothing_at_exit() ->
     traces = "provider = TracerProvider()"
 
     said = said_by(traces, PROVIDERS["metrics"], PROVIDERS["logs"], BOTH, TRACE)
+
+    check(said, own_span=False)
+
+
+def test_an_exporter_loses_nothing_to_others_that_raise_at_exit() -> None:
+    """A processor that cannot be flushed, and an object that does not say what it is."""
+    raising = """
+import logging
+from opentelemetry.sdk.trace import SpanProcessor
+logging.disable()
+class Raising(SpanProcessor):
+    def force_flush(self, timeout_millis=None):
+        raise OSError
+class Elsewhere:
+    @property
+    def __class__(self):
+        raise LookupError
+provider.add_span_processor(Raising())
+kept = Elsewhere()
+"""
+
+    said = said_by(*PROVIDERS.values(), raising, BOTH, TRACE)
 
     check(said, own_span=False)
 
