@@ -4,7 +4,7 @@ The only module that knows every concrete class: front doors take what they need
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
@@ -190,13 +190,21 @@ def _parse(model: type[C], data: Json, problems: list[Problem]) -> C | None:
         return None
     kept = known_part(model, data, "", problems)
     if "rules" in kept:
-        kept["rules"] = parse_rules(kept["rules"], problems)
-    config = validate(model, kept, problems)
-    if config is not None and _have_judges(config.rules or ()):
-        from otel_eval import judges
+        rules = parse_rules(kept["rules"], problems)
+        kept["rules"] = [rule for rule in rules if rule is not None]
+        problems.extend(_judge_problems(rules, kept.get("judge", {})))
+    return validate(model, kept, problems)
 
-        problems.extend(judges.problems(config.rules or (), config.judge))
-    return config
+
+def _judge_problems(rules: Sequence[Rule | None], section: Json) -> Iterable[Problem]:
+    """Also where other things are wrong: who mends a file wants to know all of them."""
+    has_judges = _have_judges([rule for rule in rules if rule is not None])
+    judge = validate(Judge, section, []) if has_judges else None
+    if judge is None:
+        return ()
+    from otel_eval import judges
+
+    return judges.problems(rules, judge)
 
 
 def _have_judges(rules: Sequence[Rule]) -> bool:

@@ -19,16 +19,22 @@ Models: TypeAlias = Callable[[Sequence[str]], Mapping[str, ModelJudge]]
 """Makes models of their names; raises ConfigError for one that cannot be used."""
 
 
-def problems(rules: Sequence[Rule], settings: Judge) -> Iterator[Problem]:
-    """What can be said without a key and without the extra, as `otel-eval validate` must."""
+def problems(rules: Sequence[Rule | None], settings: Judge) -> Iterator[Problem]:
+    """What can be said without a key and without the extra, as `otel-eval validate` must.
+
+    None stands for a rule that could not be read.
+    """
     if settings.base_url and settings.model and not settings.model.startswith("openai:"):
         yield Problem("judge.base_url", "goes with a model openai:…, whose API it must speak")
     for at, rule in enumerate(rules):
-        for position, judge in enumerate(rule.evaluators):
-            if isinstance(judge, JudgeEvaluator):
-                yield from _of_judge(
-                    judge, rule, join("rules", at, "evaluators", position), settings
-                )
+        if rule is not None:
+            yield from _of_rule(rule, join("rules", at, "evaluators"), settings)
+
+
+def _of_rule(rule: Rule, place: str, settings: Judge) -> Iterator[Problem]:
+    for position, judge in enumerate(rule.evaluators):
+        if isinstance(judge, JudgeEvaluator):
+            yield from _of_judge(judge, rule, join(place, position), settings)
 
 
 def _of_judge(judge: JudgeEvaluator, rule: Rule, place: str, settings: Judge) -> Iterator[Problem]:

@@ -4,7 +4,15 @@ import re
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from otel_eval.quantities import Count, Duration, Listen, Mib, Positive, Regex, Target
 
@@ -97,11 +105,12 @@ class Auth(Section):
     token_file: Path | None = None
     """A file with further tokens, one per line; read again when it changes."""
 
-    @model_validator(mode="after")
-    def _no_empty_token(self) -> Self:
-        if not all(token.strip() for token in self.bearer_tokens):
+    @field_validator("bearer_tokens")
+    @classmethod
+    def _no_empty_token(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(token.strip() for token in value):
             raise ValueError("an empty token lets everyone in; leave it out or give a real one")
-        return self
+        return value
 
 
 class Otlp(Section):
@@ -148,14 +157,15 @@ class GroupingSettings(Section):
     """Beyond, the trace is closed and scored."""
     max_trace_mib: Mib = 32.0
     """Beyond, the trace is closed and scored."""
-    max_buffer_mib: Mib = 512.0
+    max_buffer_mib: Mib = Field(default=512.0, validate_default=True)
     """All open traces and sessions together."""
 
-    @model_validator(mode="after")
-    def _one_trace_fits(self) -> Self:
-        if self.max_trace_mib > self.max_buffer_mib:
-            raise ValueError("max_trace_mib must not be larger than max_buffer_mib")
-        return self
+    @field_validator("max_buffer_mib")
+    @classmethod
+    def _one_trace_fits(cls, value: float, info: ValidationInfo) -> float:
+        if info.data.get("max_trace_mib", 0) > value:
+            raise ValueError("must not be smaller than max_trace_mib")
+        return value
 
 
 class Extract(Section):
@@ -212,21 +222,22 @@ class Metrics(OtlpTarget):
     max_agents: int = Field(default=500, ge=0)
     """Further agents are counted as `__other__`, but never those named in a rule."""
 
-    @model_validator(mode="after")
-    def _labels_are_sound(self) -> Self:
-        wrong = [text for text in map(_label_problem, self.labels, self.labels.values()) if text]
+    @field_validator("labels")
+    @classmethod
+    def _labels_are_sound(cls, value: dict[str, str]) -> dict[str, str]:
+        wrong = [text for text in map(_label_problem, value, value.values()) if text]
         if wrong:
             raise ValueError("\n".join(wrong))
-        return self
+        return value
 
 
 def _label_problem(label: str, attribute: str) -> str | None:
     if not _LABEL.fullmatch(label):
-        return f"labels.{label}: no label name; use letters, digits and _"
+        return f"{label}: no label name; use letters, digits and _"
     if label in OWN_LABELS:
-        return f"labels.{label}: otel_eval sets this label itself; choose another name"
+        return f"{label}: otel_eval sets this label itself; choose another name"
     if attribute in IDENTITIES:
-        return f"labels.{label}: {attribute} has a value of its own per session, trace or person"
+        return f"{label}: {attribute} has a value of its own per session, trace or person"
     return None
 
 
@@ -260,10 +271,17 @@ class Cache(Section):
     max_mib: Mib = 256.0
 
 
+def _names_provider(value: str) -> str:
+    provider, _, model = value.partition(":")
+    if not provider or not model:
+        raise ValueError("no provider; write provider:model, such as openai:gpt-5-mini")
+    return value
+
+
 class Judge(Section):
     """The model that judges ask, unless an evaluator names its own."""
 
-    model: Annotated[str, Field(pattern=r"^[^:]+:.+$")] | None = None
+    model: Annotated[str, AfterValidator(_names_provider)] | None = None
     """`provider:model`, such as openai:…, anthropic:…, bedrock:…, google:…"""
     base_url: Target | None = None
     """Any server that speaks OpenAI's chat API, such as a local one."""

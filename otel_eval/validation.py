@@ -26,6 +26,7 @@ PLAIN: Final = {
     "Input should be a valid number": "should be a number",
     "Input should be a valid integer": "should be a whole number",
     "Input is not a valid path": "should be a path",
+    "Tuple should have at least 1 item": "is empty; give at least one",
 }
 """What pydantic says at the start of a message, in the words of YAML."""
 
@@ -115,13 +116,13 @@ def _complete(said: str, found: Json) -> str:
     return text if needless else f"{text}, found {shown}"
 
 
-def parse_rules(given: Json, problems: list[Problem]) -> list[Rule]:
+def parse_rules(given: Json, problems: list[Problem]) -> list[Rule | None]:
+    """Every rule at its place; None where it could not be read."""
     if not isinstance(given, list | tuple):
         problems.append(Problem("rules", f"should be a list of rules, found {describe(given)}"))
         return []
     _check_names(given, problems)
-    parsed = [_rule(each, join("rules", at), problems) for at, each in enumerate(given)]
-    return [rule for rule in parsed if rule is not None]
+    return [_rule(each, join("rules", at), problems) for at, each in enumerate(given)]
 
 
 def _rule(given: Json, place: str, problems: list[Problem]) -> Rule | None:

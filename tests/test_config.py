@@ -165,7 +165,7 @@ grouping:
 admin: 5
 emit:
   events: [log, trace]
-  metrics: {labels: {agent: x, a-b: y, user: user.id}}
+  metrics: {labels: {agent: x, a-b: y, user: user.id}, max_agents: -1}
 forward: {mode: thru}
 log: {level: ${env:OTEL_EVAL_NOT_SET}}
 rules:
@@ -179,6 +179,7 @@ rules:
     evaluators: []
   - 5
   - evaluators: [{type: tool-loop}]
+  - {name: b, evaluators: [{type: trajectory-judge, expected_behavior: asks}]}
 """.replace("${env:OTEL_EVAL_NOT_SET}", '"${env:OTEL_EVAL_NOT_SET}"')
 
     assert problems(text) == [
@@ -193,6 +194,7 @@ rules:
         "eval.yaml:9: emit.metrics.labels.a-b: no label name; use letters, digits and _",
         "eval.yaml:9: emit.metrics.labels.user: "
         "user.id has a value of its own per session, trace or person",
+        "eval.yaml:9: emit.metrics.max_agents: should be greater than or equal to 0, found -1",
         "eval.yaml:10: forward.endpoint: missing; it is required here",
         "eval.yaml:10: forward.mode: should be 'through' or 'attach', found 'thru'",
         "eval.yaml:11: log.level: the environment variable OTEL_EVAL_NOT_SET is not set; "
@@ -203,9 +205,11 @@ rules:
         "eval.yaml:16: rules[0].alert.fore: unknown key (did you mean for?)",
         "eval.yaml:17: rules[0].per: should be 'trace', 'run' or 'session', found 'month'",
         "eval.yaml:19: rules[1].name: rules[0] is called 'a' too; names must differ",
-        "eval.yaml:20: rules[1].evaluators: should have at least 1 item after validation, not 0",
+        "eval.yaml:20: rules[1].evaluators: is empty; give at least one",
         "eval.yaml:21: rules[2]: should be a mapping with name and evaluators, found 5",
         "eval.yaml:22: rules[3].name: missing; it is required here",
+        "eval.yaml:23: rules[4].evaluators[0].model: "
+        "missing; name a model here, or in judge.model for all",
     ]
 
 
@@ -229,7 +233,9 @@ rules:
             "grouping: {max_buffer_mib: 5 apples}", "grouping.max_buffer_mib: no size", id="size"
         ),
         pytest.param(
-            "grouping: {max_trace_mib: 1GiB}", "grouping: max_trace_mib must not be", id="fits"
+            "grouping: {max_trace_mib: 1GiB}",
+            "grouping.max_buffer_mib: must not be smaller",
+            id="fits",
         ),
         pytest.param(
             "receivers: {otlp: {grpc: {tls: {cert_file: a}}}}",
@@ -243,9 +249,10 @@ rules:
         ),
         pytest.param(
             "receivers: {otlp: {auth: {bearer_tokens: ['']}}}",
-            "receivers.otlp.auth: an empty token lets everyone in",
+            "receivers.otlp.auth.bearer_tokens: an empty token lets everyone in",
             id="empty token",
         ),
+        pytest.param("judge: {model: gpt-5}", "judge.model: no provider; write", id="provider"),
         pytest.param("judge: {redact: ['(']}", "judge.redact[0]: not an RE2", id="redact"),
         pytest.param("journal: {sync: never}", "journal.path: missing", id="journal"),
         pytest.param(
