@@ -91,8 +91,10 @@ class CallbackSink:
         for evaluation in evaluations:
             try:
                 self._on_evaluation(evaluation)
-            # The application's own code, and the next evaluation is waiting.
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            # The application's own code may even exit; the next evaluation is waiting.
+            except BaseException as error:
                 log.warning("on_evaluation raised %s", type(error).__name__)
 
     def close(self) -> None:

@@ -98,7 +98,9 @@ class Outlet:
     def _call(self, act: Callable[[], None]) -> None:
         try:
             act()
-        # A sink may be anyone's code; its errors must not reach the others.
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        # A sink may be anyone's code, and some raise what is no Exception: this thread must go on.
+        except BaseException as error:
             self._counters.fail(self._sink, "raised")
             log.warning("%s raised %s", type(self._sink).__name__, type(error).__name__)

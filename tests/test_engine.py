@@ -4,6 +4,7 @@ import os
 import random
 import threading
 import time
+from asyncio import CancelledError
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -78,11 +79,14 @@ class Collecting:
 
 
 class RaisingSink:
+    def __init__(self, error: type[BaseException] = OSError) -> None:
+        self.error = error
+
     def emit(self, evaluations: Sequence[Evaluation]) -> None:
-        raise OSError(f"no room for {len(evaluations)}")
+        raise self.error(f"no room for {len(evaluations)}")
 
     def close(self) -> None:
-        raise OSError("cannot even close")
+        raise self.error("cannot even close")
 
 
 class HangingSink:
@@ -649,11 +653,12 @@ def test_the_worker_scores_without_being_asked(open_engine: Callable[..., Engine
     assert len(sink.evaluations) == 1
 
 
+@pytest.mark.parametrize("error", [OSError, SystemExit, CancelledError])
 def test_a_sink_that_raises_is_counted_and_the_others_go_on(
-    open_engine: Callable[..., Engine],
+    open_engine: Callable[..., Engine], error: type[BaseException]
 ) -> None:
     sink = Collecting()
-    engine = open_engine(rules(), [RaisingSink(), sink])
+    engine = open_engine(rules(), [RaisingSink(error), sink])
     engine.feed(agent_trace())
 
     assert engine.close(10)

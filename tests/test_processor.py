@@ -267,14 +267,18 @@ def test_a_span_without_a_context_is_skipped(add: Add) -> None:
     assert processor.force_flush()
 
 
+@pytest.mark.parametrize("error", [ArithmeticError, SystemExit])
 def test_a_callback_that_raises_keeps_nothing_from_the_others(
-    telemetry: Telemetry, add: Add, caplog: pytest.LogCaptureFixture
+    telemetry: Telemetry,
+    add: Add,
+    caplog: pytest.LogCaptureFixture,
+    error: type[BaseException],
 ) -> None:
     seen: list[str] = []
 
     def refuse(evaluation: Evaluation) -> None:
         seen.append(evaluation.evaluator)
-        raise ArithmeticError("no thanks")
+        raise error("no thanks")
 
     processor = add(on_evaluation=refuse)
     telemetry.run("search")
@@ -282,7 +286,7 @@ def test_a_callback_that_raises_keeps_nothing_from_the_others(
 
     assert seen == ["tool-error-rate", "tool-loop"]
     assert len(telemetry.events()) == 2
-    assert "on_evaluation raised ArithmeticError" in caplog.text
+    assert f"on_evaluation raised {error.__name__}" in caplog.text
 
 
 @pytest.mark.parametrize(
