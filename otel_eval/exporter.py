@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar, runtime_checkable
 from weakref import WeakSet
@@ -155,19 +155,17 @@ class EvalSpanExporter(SpanExporter):
         else:
             self._close(LAST_SECONDS)
 
-    def _feeders(self) -> "Iterator[_Flushable]":
+    def _feeders(self) -> "Sequence[_Flushable]":
         """Who exports through this: an exporter is not told, and the provider need not be global.
 
         Every object is looked at, once in a process' life; by its type, because an object that
-        stands for another one answers `isinstance` for that one, or raises.
+        stands for another one answers `isinstance` for that one, or raises. The provider only where
+        none is found: its other exporters may wait long for a collector that is gone.
         """
+        processors = [each for each in gc.get_objects() if issubclass(type(each), SpanProcessor)]
+        feeders = [each for each in processors if getattr(each, "span_exporter", None) is self]
         provider = self._tracer_provider or get_tracer_provider()
-        if isinstance(provider, _Flushable):
-            yield provider
-        for each in gc.get_objects():
-            is_processor = issubclass(type(each), SpanProcessor)
-            if is_processor and getattr(each, "span_exporter", None) is self:
-                yield each
+        return feeders or ([provider] if isinstance(provider, _Flushable) else [])
 
     # Spans that wait.
 

@@ -165,24 +165,45 @@ def test_an_exporter_of_a_provider_that_is_not_global_loses_nothing_at_exit() ->
     check(said, own_span=False)
 
 
-def test_an_exporter_loses_nothing_to_others_that_raise_at_exit() -> None:
-    """A processor that cannot be flushed, and an object that does not say what it is."""
-    raising = """
-import logging
+def test_at_exit_an_exporter_asks_only_those_for_spans_that_feed_it() -> None:
+    """Not a processor that may wait long for its collector, nor what does not say what it is."""
+    others = """
 from opentelemetry.sdk.trace import SpanProcessor
-logging.disable()
-class Raising(SpanProcessor):
+class Waiting(SpanProcessor):
     def force_flush(self, timeout_millis=None):
-        raise OSError
+        print("flushed")
 class Elsewhere:
     @property
     def __class__(self):
         raise LookupError
-provider.add_span_processor(Raising())
+provider.add_span_processor(Waiting())
 kept = Elsewhere()
 """
 
-    said = said_by(*PROVIDERS.values(), raising, BOTH, TRACE)
+    said = said_by(*PROVIDERS.values(), others, BOTH, TRACE)
+
+    check(said, own_span=False)
+    assert "flushed" not in said
+
+
+def test_an_exporter_loses_nothing_where_who_feeds_it_cannot_be_found_or_flushed() -> None:
+    """Then the whole provider is flushed, and whatever that raises, the rest goes on."""
+    feeding = """
+import logging
+from opentelemetry.sdk.trace import SpanProcessor
+logging.disable()
+class Feeding(SpanProcessor):
+    def on_end(self, span):
+        exporter.export([span])
+    def force_flush(self, timeout_millis=None):
+        raise OSError
+    def shutdown(self):
+        exporter.shutdown()
+exporter = EvalSpanExporter(ConsoleSpanExporter())
+provider.add_span_processor(Feeding())
+"""
+
+    said = said_by(*PROVIDERS.values(), feeding, TRACE)
 
     check(said, own_span=False)
 
