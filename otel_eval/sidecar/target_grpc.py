@@ -93,7 +93,8 @@ def _reply(error: grpc.aio.AioRpcError) -> Reply:
 
 
 def _retry_after(error: grpc.aio.AioRpcError) -> float | None:
-    trailers = dict(error.trailing_metadata() or ())
+    # As pairs: the keys that older releases of grpcio give to `dict` are no keys.
+    trailers = dict(tuple(error.trailing_metadata() or ()))
     details = trailers.get("grpc-status-details-bin")
     if not isinstance(details, bytes):
         return None
