@@ -677,7 +677,7 @@ def test_a_sink_that_hangs_is_counted_and_close_returns_in_time(
 
     assert not engine.close(0.5)
 
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 10
     assert (len(sink.evaluations), sink.closed) == (1, 1)
     assert engine.counters.errors == {("HangingSink", "hung"): 1}
     hanging.released.set()
@@ -896,18 +896,19 @@ def test_any_interleaving_of_traces_gives_the_same_evaluations(
 
 
 def seconds_per_span(open_traces: int) -> float:
+    """Of this thread's own time: the machine may have other things to do."""
     bench = Bench()
     bench.at(0, *(tool_span(trace) for trace in range(1, open_traces + 1)))
     probes = [tool_span(1 + number % open_traces, 3 + number) for number in range(2_000)]
-    started = time.perf_counter()
+    started = time.thread_time()
     bench.at(1, *probes)
     bench.at(2)
-    return time.perf_counter() - started
+    return time.thread_time() - started
 
 
 def test_the_cost_of_a_span_does_not_grow_with_the_open_traces() -> None:
-    few = min(seconds_per_span(1_000) for _ in range(3))
-    many = min(seconds_per_span(30_000) for _ in range(2))
+    few = min(seconds_per_span(500) for _ in range(3))
+    many = min(seconds_per_span(15_000) for _ in range(2))
 
     assert many < 4 * few
 

@@ -469,17 +469,19 @@ def test_arrival_order_does_not_matter(spans: list[Span]) -> None:
 
 
 def seconds_of_due(open_groups: int) -> float:
+    """Of this thread's own time: the machine may have other things to do."""
     groups = grouper()
     for number in range(open_groups):
         put(groups, child(trace=str(number)), 0)
-    started = time.perf_counter()
+    return min(seconds_of_200_calls(groups) for _ in range(5))
+
+
+def seconds_of_200_calls(groups: Grouper[str, Span]) -> float:
+    started = time.thread_time()
     for now in range(200):
         groups.due(now)
-    return time.perf_counter() - started
+    return time.thread_time() - started
 
 
 def test_due_costs_what_closes_and_not_what_is_open() -> None:
-    few = min(seconds_of_due(50) for _ in range(5))
-    many = min(seconds_of_due(50_000) for _ in range(2))
-
-    assert many < 20 * few
+    assert seconds_of_due(50_000) < 20 * seconds_of_due(50)
