@@ -8,8 +8,9 @@ that came, with events added: links, trace state, flags and unknown fields are s
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
+from google.protobuf.message import Message
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 
@@ -23,6 +24,8 @@ from otel_eval.sinks.event import ResultEvent
 
 RECORD_BYTES: Final = 300
 """What is kept about a held span beside the span."""
+
+Copied = TypeVar("Copied", bound=Message)
 
 
 @dataclass(eq=False, slots=True)
@@ -84,8 +87,9 @@ class Holder:
         data = trace_pb2.TracesData.FromString(body)
         decoded = iter(zip(spans, anchors, strict=True))
         for group in data.resource_spans:
+            around = _without(group, "scope_spans")
             for scoped in group.scope_spans:
-                self._hold_from(group, scoped, decoded, now, origin)
+                self._hold_from(around, scoped, decoded, now, origin)
         if rest := anchors.count(False):
             body, left = data.SerializeToString(), origins(origin, rest)
             self._forwarder.put(Parcel(signal=TRACES, body=body, spans=rest, origins=left))
@@ -121,23 +125,22 @@ class Holder:
 
     def _hold_from(
         self,
-        group: trace_pb2.ResourceSpans,
+        around: trace_pb2.ResourceSpans,
         scoped: trace_pb2.ScopeSpans,
         decoded: Iterator[tuple[Span, bool]],
         now: float,
         origin: int | None,
     ) -> None:
-        rest: list[trace_pb2.Span] = []
-        for message in scoped.spans:
-            span, anchor = next(decoded)
+        marked = [(message, *next(decoded)) for message in scoped.spans]
+        if not any(anchor for _, _, anchor in marked):
+            return
+        scope = _without(scoped, "spans")
+        for message, span, anchor in marked:
             if anchor:
-                self._hold(span, _alone(group, scoped, message), now, origin)
-            else:
-                rest.append(message)
-        if len(rest) < len(scoped.spans):
-            kept = [_copy(each) for each in rest]
-            del scoped.spans[:]
-            scoped.spans.extend(kept)
+                self._hold(span, _alone(around, scope, message), now, origin)
+        rest = [_copy(message) for message, _, anchor in marked if not anchor]
+        del scoped.spans[:]
+        scoped.spans.extend(rest)
 
     def _hold(
         self, span: Span, message: trace_pb2.ResourceSpans, now: float, origin: int | None
@@ -171,18 +174,26 @@ class Holder:
 
 
 def _alone(
-    group: trace_pb2.ResourceSpans, scoped: trace_pb2.ScopeSpans, span: trace_pb2.Span
+    around: trace_pb2.ResourceSpans, scope: trace_pb2.ScopeSpans, span: trace_pb2.Span
 ) -> trace_pb2.ResourceSpans:
     """The span with all that is around it, and without the others that are."""
-    message = trace_pb2.ResourceSpans(resource=group.resource, schema_url=group.schema_url)
-    around = message.scope_spans.add(scope=scoped.scope, schema_url=scoped.schema_url)
-    around.spans.add().CopyFrom(span)
+    message = _copy(around)
+    scoped = message.scope_spans.add()
+    scoped.CopyFrom(scope)
+    scoped.spans.add().CopyFrom(span)
     return message
 
 
-def _copy(span: trace_pb2.Span) -> trace_pb2.Span:
-    copied = trace_pb2.Span()
-    copied.CopyFrom(span)
+def _without(message: Copied, field: str) -> Copied:
+    """A copy, because only that has what a later version of OTLP put there."""
+    copied = _copy(message)
+    copied.ClearField(field)
+    return copied
+
+
+def _copy(message: Copied) -> Copied:
+    copied = type(message)()
+    copied.CopyFrom(message)
     return copied
 
 
