@@ -29,6 +29,9 @@ def command(path: str | None, target: str | None) -> None:
     Runs until SIGTERM or Ctrl-C, scores what is open and leaves. SIGHUP reads the configuration
     again; where that is no good, the old rules stay.
 
+    Exit code 0: everything was scored and delivered. 1: time ran out before that. 2: it could not
+    start: a configuration that cannot be used, or a port that is taken.
+
     --forward speaks gRPC, or HTTP where the port is 4318 or the URL has a path.
 
     \b

@@ -20,25 +20,22 @@ def serve(
 ) -> int:
     """Run until SIGTERM or SIGINT; SIGHUP calls `reload` for a new configuration.
 
-    The exit code: 0 if everything was delivered, 1 if it was not or a port is in use, 2 if the
-    configuration cannot be used.
+    The exit code: 0 if everything was delivered, 1 if it was not, 2 if it could not start, as when
+    a port is in use or a certificate cannot be read.
     """
     logs.configure(config.log)
-    try:
-        with suppressed():
-            return asyncio.run(_serve(config, banner, reload or (lambda: config)))
-    except OSError as error:
-        log.error("%s", error)
-        return 1
-    except ConfigError as error:
-        log.error("%s", error)
-        return 2
+    with suppressed():
+        return asyncio.run(_serve(config, banner, reload or (lambda: config)))
 
 
 async def _serve(config: Config, banner: Callable[[str], None], reload: Reload) -> int:
-    sidecar = Sidecar(config)
-    stop = _handle_signals(sidecar, reload)
-    await sidecar.start()
+    try:
+        sidecar = Sidecar(config)
+        stop = _handle_signals(sidecar, reload)
+        await sidecar.start()
+    except (OSError, ConfigError) as error:
+        log.error("%s", error)
+        return 2
     garbage.tune()
     banner(banner_text(config, sidecar.ports))
     await stop.wait()

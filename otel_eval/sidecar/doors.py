@@ -11,12 +11,12 @@ from otel_eval.quantities import host_and_port, to_bytes
 from otel_eval.settings import Admin, Grpc, Otlp, ServerTls
 from otel_eval.sidecar.answers import Refused
 from otel_eval.sidecar.intake import Intake
-from otel_eval.sidecar.listeners import HttpListener, is_loopback
+from otel_eval.sidecar.listeners import HttpListener, bind, is_loopback
 from otel_eval.sidecar.otlp_grpc import grpc_server
 from otel_eval.sidecar.otlp_http import http_app
 from otel_eval.sidecar.ports import Ports
 from otel_eval.sidecar.receiver import Receiver
-from otel_eval.sidecar.tls import ReloadingContext, server_credentials
+from otel_eval.sidecar.tls import ReloadingContext, server_credentials, within
 from otel_eval.sidecar.tokens import Tokens
 
 GRACE_SECONDS: Final = 1.0
@@ -39,10 +39,13 @@ class Doors:
         http, grpc_ = settings.http, settings.grpc
         taker = Receiver(intake, tokens, max_bytes=to_bytes(grpc_.max_message_mib))
         self._grpc = grpc_server(taker, refused)
-        port = _bind(self._grpc, grpc_)
+        with within("receivers.otlp.grpc"):
+            port = _bind(self._grpc, grpc_)
         taker = Receiver(intake, tokens, max_bytes=to_bytes(http.max_message_mib))
+        with within("receivers.otlp.http"):
+            context = _context(http.tls)
         with ExitStack() as unwind:
-            self._http = HttpListener(http_app(taker, refused), http.endpoint, _context(http.tls))
+            self._http = HttpListener(http_app(taker, refused), http.endpoint, context)
             unwind.callback(self._http.abandon)
             self._admin = HttpListener(pages, admin.endpoint)
             unwind.pop_all()
@@ -70,7 +73,8 @@ def _bind(server: grpc.aio.Server, settings: Grpc) -> int:
             return server.add_insecure_port(address)
         return server.add_secure_port(address, server_credentials(settings.tls))
     except RuntimeError as error:
-        raise OSError(f"cannot listen on {settings.endpoint}: is the port in use?") from error
+        bind(settings.endpoint).close()  # gRPC does not say why, and this does
+        raise OSError(f"cannot listen on {settings.endpoint}: {error}") from error
 
 
 def unguarded(settings: Otlp) -> list[str]:

@@ -79,7 +79,7 @@ def bind(endpoint: str) -> socket.socket:
         listening.bind((host, port))
     except OSError as error:
         listening.close()
-        raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from error
+        raise OSError(f"cannot listen on {endpoint}: {error.strerror}") from error
     listening.setblocking(False)
     return listening
 

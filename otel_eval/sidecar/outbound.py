@@ -19,6 +19,7 @@ from otel_eval.sidecar.forward import Forwarder, connect
 from otel_eval.sidecar.ledger import Closing, Target, session_key
 from otel_eval.sidecar.own import ForwardedLogs, ForwardedSpans
 from otel_eval.sidecar.parcels import Parcel
+from otel_eval.sidecar.tls import within
 from otel_eval.sinks.event import ResultEvent
 
 LOG_QUEUE_MIB: Final = 32
@@ -218,7 +219,8 @@ def _forwarder(config: Config, custody: Custody | None) -> Forwarder | None:
     forward = config.forward
     if forward is None:
         return None
-    target = connect(forward.endpoint, forward)
+    with within("forward"):
+        target = connect(forward.endpoint, forward)
     return Forwarder(target, max_bytes=to_bytes(forward.queue_mib), depot=custody)
 
 
@@ -226,5 +228,6 @@ def _log_forwarder(config: Config, custody: Custody | None) -> Forwarder | None:
     settings = config.emit.logs
     if settings.endpoint is None:
         return None
-    target = connect(settings.endpoint, settings)
+    with within("emit.logs"):
+        target = connect(settings.endpoint, settings)
     return Forwarder(target, max_bytes=to_bytes(LOG_QUEUE_MIB), depot=custody)

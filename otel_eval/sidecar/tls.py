@@ -5,6 +5,8 @@ A connection keeps what it was opened with. Files that cannot be used leave the 
 
 import logging
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -17,6 +19,15 @@ from otel_eval.sidecar.watched import WatchedFiles
 log = logging.getLogger(__name__)
 
 Configuration: TypeAlias = Any  # what grpc.ssl_server_certificate_configuration gives
+
+
+@contextmanager
+def within(section: str) -> Iterator[None]:
+    """Errors about certificates name the section of the configuration that they are from."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{section}.{error}") from error
 
 
 def server_context(tls: ServerTls) -> ssl.SSLContext:

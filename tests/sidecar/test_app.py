@@ -144,5 +144,6 @@ def test_a_port_in_use_is_a_clean_failure(tmp_path: Path) -> None:
         config = config_of(receivers={"http": {"endpoint": endpoint}})
 
         with process(tmp_path, config) as started:
-            assert started.exit_code() == 1
-            assert f"cannot listen on {endpoint}" in started.log[-1]
+            assert started.exit_code() == 2
+            assert len(started.log) == 1
+            assert f"ERROR   cannot listen on {endpoint}: Address already in use" in started.log[0]

@@ -4,6 +4,7 @@ import pytest
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
 from starlette.applications import Starlette
 
+from otel_eval.errors import ConfigError
 from otel_eval.settings import Admin, Otlp
 from otel_eval.sidecar.doors import Doors
 from otel_eval.sidecar.tokens import Tokens
@@ -45,5 +46,22 @@ def test_a_port_in_use_is_named(protocol: str) -> None:
         taken.listen()
         endpoint = f"127.0.0.1:{taken.getsockname()[1]}"
 
-        with pytest.raises(OSError, match=endpoint):
+        with pytest.raises(OSError, match=f"^cannot listen on {endpoint}: Address already in use$"):
             loop.call(lambda: doors(Recorder(), **{protocol: {"endpoint": endpoint}}))
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_an_address_of_another_machine_is_not_called_taken(protocol: str) -> None:
+    settings = {protocol: {"endpoint": "192.0.2.1:4317"}}
+
+    with loop_thread() as loop, pytest.raises(OSError, match="Cannot assign requested address"):
+        loop.call(lambda: doors(Recorder(), **settings))
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_a_certificate_that_is_not_there_is_told_with_its_place(protocol: str) -> None:
+    tls = {"cert_file": "none.crt", "key_file": "none.key"}
+    settings = {protocol: {**ANY_PORT, "tls": tls}}
+
+    with loop_thread() as loop, pytest.raises(ConfigError, match=f"^receivers.otlp.{protocol}.tls"):
+        loop.call(lambda: doors(Recorder(), **settings))
