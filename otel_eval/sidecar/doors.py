@@ -8,7 +8,7 @@ import grpc
 from starlette.applications import Starlette
 
 from otel_eval.quantities import host_and_port, to_bytes
-from otel_eval.settings import Admin, Grpc, Otlp, ServerTls
+from otel_eval.settings import Admin, Auth, Grpc, Otlp, ServerTls
 from otel_eval.sidecar.answers import Refused
 from otel_eval.sidecar.intake import Intake
 from otel_eval.sidecar.listeners import HttpListener, bind, is_loopback
@@ -77,9 +77,9 @@ def _bind(server: grpc.aio.Server, settings: Grpc) -> int:
         raise OSError(f"cannot listen on {settings.endpoint}: {error}") from error
 
 
-def unguarded(settings: Otlp) -> list[str]:
+def unguarded(settings: Otlp, auth: Auth) -> list[str]:
     """The endpoints that others than this machine can reach, with neither token nor certificate."""
-    if settings.auth.bearer_tokens or settings.auth.token_file:
+    if auth.bearer_tokens or auth.token_file:
         return []
     return [
         each.endpoint

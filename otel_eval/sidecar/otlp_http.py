@@ -38,7 +38,7 @@ _EMPTY: Final[dict[Form, bytes]] = {"protobuf": b"", "json": b"{}"}
 
 
 def http_app(receiver: Receiver, refused: Refused) -> Starlette:
-    ages = ConnectionAges()
+    ages = ConnectionAges(MAX_AGE_SECONDS)
     routes = [Route(signal.path, _endpoint(receiver, signal, ages, refused)) for signal in SIGNALS]
     for route in routes:
         route.methods = None  # every method comes in, so that the answer is OTLP's
@@ -199,9 +199,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 class ConnectionAges:
     """Tells clients to close connections that have lasted long, with the answer they wait for."""
 
-    def __init__(
-        self, max_age: float = MAX_AGE_SECONDS, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, max_age: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_age = max_age
         self._clock = clock
         self._opened: OrderedDict[tuple[str, int], float] = OrderedDict()

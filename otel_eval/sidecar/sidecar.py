@@ -12,6 +12,7 @@ from otel_eval.config import Config, pushed_metrics
 from otel_eval.engine import AnySpan, ClosedSession, ClosedTrace, Engine, Grouping
 from otel_eval.errors import ConfigError
 from otel_eval.quantities import host_and_port
+from otel_eval.settings import Auth
 from otel_eval.sidecar.admin import admin_app
 from otel_eval.sidecar.contents import WAITS_SECONDS
 from otel_eval.sidecar.custody import Custody
@@ -90,8 +91,7 @@ class Sidecar:
         await self._doors.open()
         self._ticking = asyncio.create_task(self._tick())
         self._ready = True
-        for endpoint in unguarded(self._config.receivers.otlp):
-            log.warning("%s is open to more than this machine, and needs no token", endpoint)
+        self._warn_if_open(self._config.receivers.otlp.auth)
 
     def reload(self, read: Reload) -> None:
         """Rules and tokens; where the new ones are no good, the old ones stay."""
@@ -108,6 +108,7 @@ class Sidecar:
         self._labels.literal_agents = config.labels().literal_agents
         self._meters.reloads["success"] += 1
         log.info("reloaded: %d rules, configuration %s", len(rules.rules), config.hash)
+        self._warn_if_open(config.receivers.otlp.auth)
         if changed := _restart_needed(self._config, config):
             log.warning("changes of %s need a restart", ", ".join(changed))
 
@@ -130,6 +131,10 @@ class Sidecar:
         if self._custody is not None:
             await asyncio.to_thread(self._custody.journal.close)
         return scored and sent
+
+    def _warn_if_open(self, auth: Auth) -> None:
+        for endpoint in unguarded(self._config.receivers.otlp, auth):
+            log.warning("%s is open to more than this machine, and needs no token", endpoint)
 
     async def _written(self) -> None:
         """What is on its way into the journal is in it; a disk that is full is not waited for."""

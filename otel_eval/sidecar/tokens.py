@@ -61,7 +61,8 @@ def _read(file: Path) -> tuple[bytes, ...]:
 
 
 def _digests(tokens: Iterable[str]) -> tuple[bytes, ...]:
-    return tuple(_digest(token) for token in tokens if token)
+    """The line end that a secret's file leaves on a variable is no part of the token."""
+    return tuple(_digest(token.strip()) for token in tokens)
 
 
 def _digest(token: str) -> bytes:

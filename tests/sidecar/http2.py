@@ -1,9 +1,9 @@
-"""One gRPC call written out by hand, with a body that no client would send."""
+"""gRPC written out by hand: a body that no client would send, and what no client shows."""
 
 import socket
 import struct
 
-_SETTINGS, _HEADERS, _DATA = 4, 1, 0
+_SETTINGS, _HEADERS, _DATA, _GO_AWAY = 4, 1, 0, 7
 _END_STREAM, _END_HEADERS = 1, 4
 _STATUS = b"grpc-status\x01"
 
@@ -22,12 +22,21 @@ def grpc_status(port: int, method: str, body: bytes, encoding: str) -> int:
     message = struct.pack(">BI", 1, len(body)) + body
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(
-            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-            + _frame(_SETTINGS, 0, 0, b"")
+            _PREFACE
             + _frame(_HEADERS, _END_HEADERS, 1, b"".join(map(_header, headers.items())))
             + _frame(_DATA, _END_STREAM, 1, message)
         )
         return _status(connection)
+
+
+def go_away_of(port: int) -> bytes:
+    """Why the server asks for another connection after a while; where it does not, times out."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(_PREFACE)
+        with connection.makefile("rb") as frames:
+            while (head := frames.read(9))[3] != _GO_AWAY:
+                frames.read(int.from_bytes(head[:3]))
+            return frames.read(int.from_bytes(head[:3]))
 
 
 def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
@@ -47,3 +56,6 @@ def _status(connection: socket.socket) -> int:
         assert piece, seen
         seen += piece
     return int(seen[seen.index(_STATUS) + len(_STATUS) :][:1])
+
+
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(_SETTINGS, 0, 0, b"")

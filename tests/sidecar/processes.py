@@ -14,6 +14,7 @@ from pathlib import Path
 import orjson
 
 from otel_eval.sidecar.ports import Ports
+from tests.sidecar.identities import check_identities
 
 _PROGRAM = """
 import sys
@@ -82,6 +83,9 @@ class Process:
         text = connection.getresponse().read().decode()
         connection.close()
         return text
+
+    def check_identities(self) -> None:
+        check_identities(self.page())
 
     def exit_code(self) -> int:
         code = self._process.wait(20)

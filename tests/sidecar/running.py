@@ -11,11 +11,11 @@ from otel_eval.config import Config
 from otel_eval.model import Json
 from otel_eval.sidecar.ports import Ports
 from otel_eval.sidecar.sidecar import Sidecar
+from tests.sidecar.identities import check_identities
 from tests.sidecar.loops import LoopThread, loop_thread
 from tests.sidecar.servers import ANY_PORT, Receiving
 
 FAST = {"settle": "100ms", "local_settle": "100ms", "idle": "1h"}
-PARTS = ("scored", "late", "duplicate", "own", "unevaluated", "open")
 
 
 class Running:
@@ -61,22 +61,7 @@ class Running:
         return self.drained
 
     def check_identities(self) -> None:
-        page = self.page()
-        spans = {"received": 0.0} | {
-            part: _total(page, part)
-            for part in (*PARTS, "received", "forwarded", "dropped", "queued")
-        }
-        assert spans["received"] == sum(spans[part] for part in PARTS), spans
-        if self.sidecar._outbound.forwarder is not None:
-            forwarded = spans["forwarded"] + spans["dropped"] + spans["queued"]
-            assert spans["received"] == forwarded, spans
-
-
-def _total(page: str, part: str) -> float:
-    suffix = "" if part in ("open", "queued") else "_total"
-    name = f"otel_eval_spans_{part}{suffix}"
-    families = text_string_to_metric_families(page)
-    return sum(each.value for family in families for each in family.samples if each.name == name)
+        check_identities(self.page())
 
 
 @contextmanager

@@ -28,6 +28,7 @@ def _started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process
     )
     with process(folder, config) as started:
         yield started, folder / "otel-eval.yaml"
+        started.check_identities()
 
 
 @pytest.fixture
@@ -108,6 +109,7 @@ def test_sigterm_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) 
             )
             sender.start()
             assert enough.wait(15)
+            started.check_identities()
             started.signal(signal.SIGTERM)
             code = started.exit_code()
             sender.join(10)

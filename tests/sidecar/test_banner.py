@@ -70,7 +70,9 @@ def test_an_address_to_send_to(endpoint: str, shown: str) -> None:
 def test_what_is_open_to_others_without_a_token(
     settings: dict[str, object], open_to_all: list[str]
 ) -> None:
-    assert unguarded(Otlp.model_validate(settings)) == open_to_all
+    otlp = Otlp.model_validate(settings)
+
+    assert unguarded(otlp, otlp.auth) == open_to_all
 
 
 @pytest.fixture

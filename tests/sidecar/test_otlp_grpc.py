@@ -9,11 +9,11 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from otel_eval.sidecar import answers
+from otel_eval.sidecar import answers, otlp_grpc
 from otel_eval.sidecar.compression import pack
 from otel_eval.sidecar.signals import LOGS, METRICS, SIGNALS, TRACES, Signal
 from otel_eval.sidecar.tokens import Tokens
-from tests.sidecar.http2 import grpc_status
+from tests.sidecar.http2 import go_away_of, grpc_status
 from tests.sidecar.otlp import export, traces
 from tests.sidecar.servers import Receiving, receiving
 
@@ -169,6 +169,13 @@ def test_the_official_exporter_compresses(server: Receiving, compression: grpc.C
     provider.shutdown()
 
     assert [span.name for span in server.recorder.spans] == ["work"]
+
+
+def test_a_connection_that_has_lasted_long_is_asked_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp_grpc, "MINUTE_MS", 5)
+
+    with receiving() as server:
+        assert go_away_of(server.ports.grpc).endswith(b"max_age")
 
 
 def test_a_large_request_is_decoded_beside_the_loop(server: Receiving) -> None:

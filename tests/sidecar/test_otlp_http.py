@@ -314,6 +314,15 @@ def test_an_old_connection_is_told_to_close() -> None:
     assert (young, ages.headers(request)) == ({}, {"Connection": "close"})
 
 
+def test_it_is_answered_before_it_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp_http, "MAX_AGE_SECONDS", 0.0)
+
+    with receiving() as server:
+        answer = post(server.ports.http, traces())
+
+    assert (answer.status, answer.headers["connection"]) == (200, "close")
+
+
 @contextmanager
 def two_that_stop_within_a_body(port: int) -> Iterator[None]:
     """Of the largest size, both."""

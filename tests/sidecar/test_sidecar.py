@@ -1,7 +1,6 @@
 """Whole sidecars, with the official exporters in front and real receivers behind."""
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,14 +16,15 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import (
     OTLPSpanExporter as HttpExporter,
 )
 from opentelemetry.proto.trace.v1 import trace_pb2
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
     SpanExporter,
     SpanExportResult,
 )
 
 from otel_eval.config import Config
 from otel_eval.errors import ConfigError
-from otel_eval.sidecar import answers
 from otel_eval.sidecar.sidecar import Sidecar
 from otel_eval.sidecar.signals import LOGS, METRICS, TRACES
 from tests.sidecar import otlp
@@ -316,22 +316,31 @@ def test_messages_in_log_records_feed_the_extraction(far: Receiving, logs_first:
 
 
 def test_default_clients_lose_nothing_while_they_are_refused_for_3_s() -> None:
-    with receiving() as near, ThreadPoolExecutor() as threads:
-        ends = time.monotonic() + 3
-        near.recorder.refuse = lambda _signal: (
-            answers.busy("full") if time.monotonic() < ends else None
-        )
-        exporters: list[SpanExporter] = [
-            GrpcExporter(endpoint=f"127.0.0.1:{near.ports.grpc}", insecure=True),
-            HttpExporter(f"http://127.0.0.1:{near.ports.http}/v1/traces"),
-        ]
+    with running() as run:
+        run.sidecar._pipeline.draining = True
+        again = threading.Timer(3, setattr, (run.sidecar._pipeline, "draining", False))
+        providers = [_provider(GrpcExporter(f"127.0.0.1:{run.ports.grpc}", insecure=True))]
+        providers += [_provider(HttpExporter(f"http://127.0.0.1:{run.ports.http}/v1/traces"))]
 
-        results = list(threads.map(lambda each: each.export(agent_run(["search"])), exporters))
+        for provider in providers:
+            provider.get_tracer("tests").start_span("work").end()
+        again.start()
+        with ThreadPoolExecutor() as threads:
+            flushed = list(threads.map(lambda each: each.force_flush(), providers))
 
-        assert results == [SpanExportResult.SUCCESS] * 2
-        assert len(near.recorder.spans) == 4
-        for exporter in exporters:
-            exporter.shutdown()
+        assert flushed == [True, True]
+        assert run.value("otel_eval_requests_refused_total", protocol="grpc") > 0
+        assert run.value("otel_eval_requests_refused_total", protocol="http") > 0
+        assert run.value("otel_eval_spans_received_total") == 2
+        for provider in providers:
+            provider.shutdown()
+
+
+def _provider(exporter: SpanExporter) -> TracerProvider:
+    """As the SDK's documentation makes it."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
 
 
 def test_losses_are_counted_from_zero(far: Receiving) -> None:
@@ -428,6 +437,24 @@ def test_a_reload_changes_the_rules_and_says_what_it_does_not_change(
         assert run.value("otel_eval_evaluations_total", rule="flow") == 0
         assert run.value("otel_eval_config_reloads_total", result="success") == 1
     assert "changes of grouping need a restart" in caplog.text
+
+
+def test_a_public_address_without_a_token_is_warned_of_also_when_a_reload_takes_the_token(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    public = {"grpc": {"endpoint": "0.0.0.0:0"}}
+    warning = "0.0.0.0:0 is open to more than this machine, and needs no token"
+    with running(receivers={**public, "auth": {"bearer_tokens": ["secret"]}}) as run:
+        guarded = caplog.text
+        run.loop.call(lambda: run.sidecar.reload(lambda: Config.parse(config_of())))
+        reloaded = caplog.text
+    caplog.clear()
+    with running(receivers=public):
+        pass
+
+    assert warning not in guarded
+    assert warning in reloaded
+    assert warning in caplog.text
 
 
 def test_a_reload_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:

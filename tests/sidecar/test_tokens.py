@@ -44,6 +44,13 @@ def test_nor_over_grpc(server: Receiving, token: str | None) -> None:
     assert "grpc-status-details-bin" in answer.trailers
 
 
+def test_a_line_end_after_a_token_is_no_part_of_it() -> None:
+    tokens = Tokens(["secret\n"])
+
+    assert tokens.accept("Bearer secret")
+    assert not tokens.accept("Bearer")
+
+
 def test_without_tokens_everyone_is_let_in() -> None:
     assert Tokens().accept(None)
 
