@@ -2,12 +2,13 @@
 
 import asyncio
 from contextlib import ExitStack
+from math import inf
 from typing import Final
 
 import grpc
 from starlette.applications import Starlette
 
-from otel_eval.quantities import host_and_port, to_bytes
+from otel_eval.quantities import MIB, host_and_port, to_bytes
 from otel_eval.settings import Admin, Auth, Grpc, Otlp, ServerTls
 from otel_eval.sidecar.answers import Refused
 from otel_eval.sidecar.intake import Intake
@@ -18,8 +19,11 @@ from otel_eval.sidecar.ports import Ports
 from otel_eval.sidecar.receiver import Receiver
 from otel_eval.sidecar.tls import ReloadingContext, server_credentials, within
 from otel_eval.sidecar.tokens import Tokens
+from otel_eval.sidecar.under_way import UnderWay
 
 GRACE_SECONDS: Final = 1.0
+LEAST_UNDER_WAY: Final = 8 * MIB
+"""Requests on their way in get that much even where the budgets are tiny."""
 
 
 class Doors:
@@ -34,14 +38,17 @@ class Doors:
         tokens: Tokens,
         pages: Starlette,
         refused: Refused | None = None,
+        budget: float = inf,
     ) -> None:
+        """`budget` is what all else may take of the memory: requests on their way in add to it."""
         refused = Refused() if refused is None else refused
         http, grpc_ = settings.http, settings.grpc
-        taker = Receiver(intake, tokens, max_bytes=to_bytes(grpc_.max_message_mib))
+        under_way = UnderWay(_most_under_way(settings, budget))
+        taker = Receiver(intake, tokens, under_way, max_bytes=to_bytes(grpc_.max_message_mib))
         self._grpc = grpc_server(taker, refused)
         with within("receivers.otlp.grpc"):
             port = _bind(self._grpc, grpc_)
-        taker = Receiver(intake, tokens, max_bytes=to_bytes(http.max_message_mib))
+        taker = Receiver(intake, tokens, under_way, max_bytes=to_bytes(http.max_message_mib))
         with within("receivers.otlp.http"):
             context = _context(http.tls)
         with ExitStack() as unwind:
@@ -59,6 +66,12 @@ class Doors:
     async def close(self) -> None:
         """Requests under way are answered first."""
         await asyncio.gather(self._grpc.stop(GRACE_SECONDS), self._http.stop(), self._admin.stop())
+
+
+def _most_under_way(settings: Otlp, budget: float) -> int:
+    """Two of the largest requests, where the budget is not too small for that."""
+    largest = to_bytes(max(settings.grpc.max_message_mib, settings.http.max_message_mib))
+    return int(min(2 * largest, max(budget / 2, LEAST_UNDER_WAY)))
 
 
 def _context(tls: ServerTls) -> ReloadingContext | None:

@@ -118,7 +118,7 @@ async def _collect(
     receiver: Receiver, stream: AsyncIterator[bytes], unpack: Unpacker
 ) -> bytes | None:
     """None where there are too many large bodies at a time."""
-    with receiver.reading() as fits:
+    with receiver.under_way.reading() as fits:
         async for piece in stream:
             unpack.add(piece)
             if not fits(unpack.size):

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -22,14 +20,13 @@ from otel_eval.sidecar.logs import place_of
 from otel_eval.sidecar.signals import LOGS, TRACES, Form, Signal
 from otel_eval.sidecar.tokens import Tokens
 from otel_eval.sidecar.transcode import to_protobuf
+from otel_eval.sidecar.under_way import UnderWay
 
 log = logging.getLogger(__name__)
 
 INLINE_BYTES: Final = 256 * 1024
 """Larger bodies are decoded in a thread, one at a time: a decoded body is many times as large."""
 PIECE_BYTES: Final = 64 * 1024
-MAX_UNDER_WAY: Final = 2
-"""How many bodies of the largest size may be under way at a time, or as much in smaller ones."""
 
 
 def crowded() -> Refusal:
@@ -39,12 +36,13 @@ def crowded() -> Refusal:
 class Receiver:
     """Never raises: a bug of ours is answered with a code that makes the sender try again."""
 
-    def __init__(self, intake: Intake, tokens: Tokens, *, max_bytes: int) -> None:
+    def __init__(
+        self, intake: Intake, tokens: Tokens, under_way: UnderWay, *, max_bytes: int
+    ) -> None:
         self._intake = intake
         self._tokens = tokens
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="otel-eval-decode")
-        self._under_way = 0
-        self._most_under_way: Final = MAX_UNDER_WAY * max_bytes
+        self.under_way: Final = under_way
         self.max_bytes: Final = max_bytes
 
     def admission(self, authorization: str | None) -> Refusal | None:
@@ -53,28 +51,9 @@ class Receiver:
 
     def precheck(self, signal: Signal, size: int) -> Refusal | None:
         """Whether a body of that size would be taken now."""
-        if self._under_way and self._under_way + size > self._most_under_way:
+        if not self.under_way.fits(size):
             return crowded()
         return self._intake.refusal(signal, size)
-
-    @contextmanager
-    def reading(self) -> Iterator[Callable[[int], bool]]:
-        """Gives a function to be told how large the body has grown; False: it is too much now.
-
-        One that is alone always fits.
-        """
-        mine = 0
-
-        def fits(size: int) -> bool:
-            nonlocal mine
-            self._under_way += size - mine
-            mine = size
-            return self._under_way <= self._most_under_way or self._under_way == mine
-
-        try:
-            yield fits
-        finally:
-            self._under_way -= mine
 
     async def receive(
         self,
@@ -113,7 +92,7 @@ class Receiver:
         unpack = unpacker(coding, self.max_bytes)
         if unpack is None:
             raise DecodeError(f"content encoding {coding!r} is not supported")
-        with self.reading() as fits:
+        with self.under_way.reading() as fits:
             for start in range(0, len(body), PIECE_BYTES):
                 unpack.add(body[start : start + PIECE_BYTES])
                 if not fits(unpack.size):
@@ -122,7 +101,7 @@ class Receiver:
             return unpack.finish()
 
     async def _receive(self, signal: Signal, body: bytes, form: Form) -> Refusal | None:
-        with self.reading() as fits:
+        with self.under_way.reading() as fits:
             fits(len(body))
             try:
                 return await self._intake.take(await self._decode(signal, body, form))

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from otel_eval.config import Config, pushed_metrics
 from otel_eval.engine import AnySpan, ClosedSession, ClosedTrace, Engine, Grouping
 from otel_eval.errors import ConfigError
-from otel_eval.quantities import host_and_port
+from otel_eval.quantities import host_and_port, to_bytes
 from otel_eval.settings import Auth
 from otel_eval.sidecar.admin import admin_app
 from otel_eval.sidecar.contents import WAITS_SECONDS
@@ -160,6 +160,7 @@ class Sidecar:
             tokens=self._tokens,
             pages=pages,
             refused=self._meters.refused,
+            budget=_budget(self._config),
         )
 
     def _make_recovery(self) -> Recovery | None:
@@ -201,6 +202,11 @@ def _custody(config: Config, grouping: Grouping) -> Custody | None:
     if config.journal is None:
         return None
     return Custody(Journal(config.journal), patience=grouping.max_age + WAITS_SECONDS)
+
+
+def _budget(config: Config) -> int:
+    queue = 0 if config.forward is None else config.forward.queue_mib
+    return to_bytes(config.grouping.max_buffer_mib + queue)
 
 
 def _auth(config: Config) -> tuple[Sequence[str], Path | None]:

@@ -6,7 +6,7 @@ from starlette.applications import Starlette
 
 from otel_eval.errors import ConfigError
 from otel_eval.settings import Admin, Otlp
-from otel_eval.sidecar.doors import Doors
+from otel_eval.sidecar.doors import Doors, _most_under_way
 from otel_eval.sidecar.tokens import Tokens
 from otel_eval.workers import suppressed
 from tests.sidecar.loops import loop_thread
@@ -37,6 +37,24 @@ def test_requests_are_handled_with_instrumentation_suppressed() -> None:
         loop.run(made.close())
 
     assert seen == [True, True]
+
+
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("largest", "budget", "most"),
+    [(64, 768, 128), (64, 64, 32), (64, 1, 8), (1, 768, 2)],
+    ids=["two requests", "half a small budget", "of a tiny one a little", "of small requests two"],
+)
+def test_requests_on_their_way_in_have_a_share_of_the_budget(
+    largest: int, budget: int, most: int
+) -> None:
+    otlp = Otlp.model_validate(
+        {"grpc": {"max_message_mib": largest}, "http": {"max_message_mib": largest}}
+    )
+
+    assert _most_under_way(otlp, budget * MIB) == most * MIB
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])

@@ -254,7 +254,7 @@ def test_broken_logs_are_refused_here(server: Receiving) -> None:
 
 @pytest.fixture(scope="module")
 def small():
-    with receiving(http={"max_message_mib": 1}) as server:
+    with receiving(http={"max_message_mib": 1}, grpc={"max_message_mib": 1}) as server:
         yield server
 
 
