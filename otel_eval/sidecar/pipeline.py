@@ -15,7 +15,7 @@ from otel_eval.sidecar.forward import Forwarder
 from otel_eval.sidecar.intake import Arrival
 from otel_eval.sidecar.ledger import Entry
 from otel_eval.sidecar.parcels import Parcel, origins
-from otel_eval.sidecar.signals import TRACES, Signal
+from otel_eval.sidecar.signals import LOGS, TRACES, Signal
 from otel_eval.sidecar.zeros import counted_from_zero
 from otel_eval.sinks.instruments import Snapshot
 
@@ -65,8 +65,8 @@ class Pipeline:
         Neither is a full queue where the journal takes what does not fit: all but spans that wait
         for their scores.
         """
-        if forwarder.is_off(signal):
-            return answers.unimplemented(f"the forward target does not take {signal.name}")
+        if forwarder.is_off(signal) and signal is not LOGS:
+            return _not_taken(signal)
         if (self._custody is not None and self._holder is None) or forwarder.fits(size):
             return None
         return answers.busy("the forward queue is full", "queue_full")
@@ -75,6 +75,10 @@ class Pipeline:
         refusal = self.refusal(arrival.signal, len(arrival.body))
         if refusal is not None:
             return refusal
+        if self._forwarder is not None and self._forwarder.is_off(arrival.signal):
+            # What log records tell about model calls is for us, whatever the target takes.
+            self.evaluate(arrival)
+            return _not_taken(arrival.signal)
         if self._custody is not None and (arrival.spans or arrival.signal is not TRACES):
             return await self._take_safely(arrival, self._custody)
         self.forward(arrival)
@@ -173,3 +177,7 @@ class Pipeline:
             "otel_eval.spans.dropped": {(reason,): count for reason, count in dropped.items()},
             "otel_eval.spans.queued": {(): self._forwarder.queued_spans},
         }
+
+
+def _not_taken(signal: Signal) -> Refusal:
+    return answers.unimplemented(f"the forward target does not take {signal.name}")

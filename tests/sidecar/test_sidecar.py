@@ -280,39 +280,59 @@ def test_log_events_may_go_elsewhere(far: Receiving) -> None:
         assert not far.recorder.of(LOGS)
 
 
-@pytest.mark.parametrize("logs_first", [True, False], ids=["logs first", "spans first"])
-def test_messages_in_log_records_feed_the_extraction(far: Receiving, logs_first: bool) -> None:
-    model = {
-        "trace_id": TRACE_ID,
-        "span_id": "00000000000000bb",
-        "parent_span_id": "00000000000000aa",
-        "flags": 0x100,
-        "name": "chat gpt",
-        "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt"},
-    }
-    agent = tool_trace(tools=[])
-    rule = {
-        "name": "args",
-        "evaluators": [
-            {"type": "tool-call-args", "tool_calls": [{"name": "search", "args": {"q": "milk"}}]}
-        ],
-    }
-    log_request = otlp.logs()
-    record = log_request.resource_logs[0].scope_logs[0].log_records[0]
+SEARCHED = {
+    "name": "args",
+    "evaluators": [
+        {"type": "tool-call-args", "tool_calls": [{"name": "search", "args": {"q": "milk"}}]}
+    ],
+}
+MODEL_CALL = {
+    "trace_id": TRACE_ID,
+    "span_id": "00000000000000bb",
+    "parent_span_id": "00000000000000aa",
+    "flags": 0x100,
+    "name": "chat gpt",
+    "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt"},
+}
+
+
+def send_messages_as_logs(run: Running) -> grpc.StatusCode:
+    """A log record with what the model call put out: one call of a tool."""
+    request = otlp.logs()
+    record = request.resource_logs[0].scope_logs[0].log_records[0]
     record.event_name = "gen_ai.client.inference.operation.details"
     record.trace_id, record.span_id = bytes.fromhex(TRACE_ID), bytes.fromhex("00000000000000bb")
     part = '{"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": "milk"}}'
     messages = f'[{{"role": "assistant", "parts": [{part}]}}]'
     record.attributes.extend(otlp.attributes({"gen_ai.output.messages": messages}))
-    steps = [
-        lambda run: export(run.ports.grpc, log_request.SerializeToString(), signal=LOGS),
-        lambda run: export(run.ports.grpc, otlp.request(model).SerializeToString()),
-    ]
-    with running(rules=[rule], forward=forward_to(far)) as run:
+    return export(run.ports.grpc, request.SerializeToString(), signal=LOGS).code
+
+
+def send_spans(run: Running, *spans: dict[str, Any]) -> grpc.StatusCode:
+    return export(run.ports.grpc, otlp.request(*spans).SerializeToString()).code
+
+
+@pytest.mark.parametrize("logs_first", [True, False], ids=["logs first", "spans first"])
+def test_messages_in_log_records_feed_the_extraction(far: Receiving, logs_first: bool) -> None:
+    steps = [send_messages_as_logs, lambda run: send_spans(run, MODEL_CALL)]
+    with running(rules=[SEARCHED], forward=forward_to(far)) as run:
         for step in steps if logs_first else reversed(steps):
-            assert step(run).code is grpc.StatusCode.OK
-        export(run.ports.grpc, otlp.request(*agent).SerializeToString())
+            assert step(run) is grpc.StatusCode.OK
+        send_spans(run, *tool_trace(tools=[]))
         run.wait("otel_eval_evaluations_total", 1, rule="args", verdict="pass")
+
+
+def test_they_do_so_where_the_target_does_not_take_logs(far: Receiving) -> None:
+    far.recorder.refuse = lambda signal: UNKNOWN if signal is LOGS else None
+    with running(rules=[SEARCHED], forward=forward_to(far)) as run:
+        export(run.ports.grpc, otlp.logs().SerializeToString(), signal=LOGS)
+        run.wait("otel_eval_forward_requests_total", 1, signal="logs", result="switched_off")
+
+        code = send_messages_as_logs(run)
+        send_spans(run, MODEL_CALL, *tool_trace(tools=[]))
+        run.wait("otel_eval_evaluations_total", 1, rule="args", verdict="pass")
+
+    assert code is grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_default_clients_lose_nothing_while_they_are_refused_for_3_s() -> None:
