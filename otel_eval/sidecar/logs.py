@@ -39,6 +39,7 @@ def configure(settings: Log) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if settings.format == "json" else logging.Formatter(_TEXT))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
     logging.getLogger("otel_eval").setLevel(settings.level.upper())
 
 

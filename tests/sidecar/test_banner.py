@@ -1,4 +1,5 @@
 import logging
+import warnings
 
 import orjson
 import pytest
@@ -83,6 +84,7 @@ def _root_logger_as_before():
     root.handlers[:], level, own_level = before
     root.setLevel(level)
     own.setLevel(own_level)
+    logging.captureWarnings(False)
 
 
 @pytest.mark.usefixtures("_root_logger_as_before")
@@ -97,6 +99,18 @@ def test_a_log_line_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     line = orjson.loads(capsys.readouterr().err)
     assert (line["level"], line["logger"], line["message"]) == ("error", "otel_eval.x", "it failed")
     assert "ValueError: broken" in line["exception"]
+
+
+@pytest.mark.usefixtures("_root_logger_as_before")
+def test_what_a_library_warns_of_is_a_line_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logs.configure(Log(level="info", format="json"))
+
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+
+    line = orjson.loads(capsys.readouterr().err)
+    assert (line["level"], line["logger"]) == ("warning", "py.warnings")
 
 
 @pytest.mark.usefixtures("_root_logger_as_before")
