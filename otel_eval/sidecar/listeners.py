@@ -60,6 +60,7 @@ def _config(app: Starlette, tls: ssl.SSLContext | None) -> uvicorn.Config:
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="error",  # it warns of every client that offers HTTP/2, and advises to install
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -232,6 +232,18 @@ def test_a_bug_of_ours_is_no_reason_to_drop_spans(
     assert "ZeroDivisionError at test_otlp_http.py" in caplog.text
 
 
+def test_a_client_that_offers_http_2_is_served_without_a_word(
+    server: Receiving, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As Java's does."""
+    upgrade = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": ""}
+
+    answer = post(server.ports.http, traces(), {**PROTOBUF, **upgrade})
+
+    assert answer.status == 200
+    assert not caplog.text
+
+
 @pytest.mark.parametrize("signal", [LOGS, METRICS], ids=lambda signal: signal.name)
 @pytest.mark.parametrize("headers", [PROTOBUF, JSON], ids=["protobuf", "json"])
 def test_logs_and_metrics_come_in_as_they_are(
