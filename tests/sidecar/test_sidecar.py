@@ -183,6 +183,28 @@ def test_attach_holds_a_trace_until_shutdown_and_loses_nothing(far: Receiving) -
     assert [event.name for event in far.recorder.spans[-1].events] == ["gen_ai.evaluation.result"]
 
 
+def test_while_it_drains_it_is_not_ready_and_refuses_for_now(far: Receiving) -> None:
+    gate = threading.Event()
+    far.recorder.taking = lambda: gate.wait(10)
+    with running(forward=forward_to(far), grouping={"settle": "1h"}) as run:
+        send_spans(run, *tool_trace()[:-1])
+        before = run.get("/readyz")[0]
+
+        with ThreadPoolExecutor() as threads:
+            draining = threads.submit(run.drain)
+            run.loop.until(lambda: run.sidecar._pipeline.draining)
+            ready, health = run.get("/readyz")[0], run.get("/healthz")[0]
+            codes = post(run.ports.http, traces()).status, send_spans(run, *tool_trace())
+            gate.set()
+            everything_is_sent = draining.result()
+
+        assert (before, ready, health) == (200, 503, 200)
+        assert codes == (503, grpc.StatusCode.UNAVAILABLE)
+        assert everything_is_sent
+        assert run.value("otel_eval_traces_total", closed_by="shutdown") == 1
+        assert run.value("otel_eval_spans_forwarded_total") == 1
+
+
 def test_json_is_attached_to_as_well(far: Receiving) -> None:
     attributes = [
         {"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}},
