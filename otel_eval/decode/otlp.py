@@ -1,22 +1,27 @@
 """OTLP trace requests in protobuf. A hot path: every span of a sidecar passes through here."""
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from sys import intern
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError as ProtobufError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from otel_eval.decode.otlp_json import decode_json
 from otel_eval.decode.terms import KINDS, REMOTE, REMOTE_MASK, STATUS_CODES, MadeUp
+from otel_eval.decode.wire import TracesData
 from otel_eval.errors import DecodeError
 from otel_eval.model import NO_SCOPE, UNSET, Event, Json, Link, Scope, Span, Status
 
 _ZERO_TRACE_ID: Final = bytes(16)
 _ZERO_SPAN_ID: Final = bytes(8)
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+LONGEST_KEPT: Final = 48
+MOST_KEPT: Final = 4096
+"""How many attributes are remembered, and up to which size in bytes."""
 
 
 def decode_otlp(body: bytes, *, made_up: MadeUp | None = None) -> list[Span]:
@@ -34,20 +39,8 @@ def decode_otlp(body: bytes, *, made_up: MadeUp | None = None) -> list[Span]:
 
 def decode_protobuf(body: bytes, *, made_up: MadeUp | None = None) -> list[Span]:
     """The spans of an ExportTraceServiceRequest or, the same on the wire, a TracesData."""
-    made_up = made_up or MadeUp()
-    trace_ids = _TraceIds()
-    spans: list[Span] = []
-    for group in _parse(body).resource_spans:
-        resource = _attributes(group.resource.attributes)
-        for scoped in group.scope_spans:
-            scope = _scope(scoped.scope)
-            spans += [_span(span, resource, scope, trace_ids, made_up) for span in scoped.spans]
-    return spans
-
-
-def _parse(body: bytes) -> ExportTraceServiceRequest:
     try:
-        return ExportTraceServiceRequest.FromString(body)
+        return _spans(TracesData.FromString(body), made_up or MadeUp())
     except ProtobufError as error:
         raise DecodeError(
             f"{len(body)} bytes that are no OTLP protobuf trace request "
@@ -55,12 +48,43 @@ def _parse(body: bytes) -> ExportTraceServiceRequest:
         ) from error
 
 
-class _TraceIds(dict[bytes, str | None]):
-    """The hex of each trace id of a request, made once and shared; None for an invalid one."""
+def _spans(request: trace_pb2.TracesData, made_up: MadeUp) -> list[Span]:
+    trace_ids, parent_ids = _Ids(_trace_id), _Ids(_span_id)
+    spans: list[Span] = []
+    for group in request.resource_spans:
+        resource = _attributes(group.resource.attributes)
+        for scoped in group.scope_spans:
+            scope = _scope(scoped.scope)
+            shared = resource, scope, trace_ids, parent_ids, made_up
+            spans += [_span(span, *shared) for span in scoped.spans]
+    return spans
+
+
+class _Ids(dict[bytes, str | None]):
+    """The hex of ids that many spans of a request have in common; None for an invalid one."""
+
+    def __init__(self, read: Callable[[bytes], str | None]) -> None:
+        self._read = read
 
     def __missing__(self, raw: bytes) -> str | None:
-        self[raw] = found = _trace_id(raw)
+        self[raw] = found = self._read(raw)
         return found
+
+
+class _Pairs(dict[bytes, tuple[str, Json]]):
+    """Attributes by their bytes, read once; what is long or no plain value is not kept."""
+
+    def __missing__(self, raw: bytes) -> tuple[str, Json]:
+        pair = KeyValue.FromString(raw)
+        found = intern(pair.key), pair.value.string_value or _value(pair.value)
+        if len(raw) <= LONGEST_KEPT and type(found[1]) in _PLAIN:
+            if len(self) >= MOST_KEPT:
+                self.clear()
+            self[raw] = found
+        return found
+
+
+_pair_of: Final = _Pairs().__getitem__
 
 
 class _Draft:
@@ -77,7 +101,8 @@ def _span(
     span: trace_pb2.Span,
     resource: dict[str, Json],
     scope: Scope,
-    trace_ids: _TraceIds,
+    trace_ids: _Ids,
+    parent_ids: _Ids,
     made_up: MadeUp,
 ) -> Span:
     trace_id, span_id = trace_ids[span.trace_id], _span_id(span.span_id)
@@ -87,14 +112,14 @@ def _span(
     draft: Any = _Draft()
     draft.trace_id = trace_id
     draft.span_id = span_id
-    draft.parent_id = parent_id = _span_id(parent) if parent else None
+    draft.parent_id = parent_id = parent_ids[parent] if parent else None
     draft.parent_remote = REMOTE[span.flags & REMOTE_MASK] if parent_id else None
     draft.name = span.name
     draft.kind = KINDS.get(span.kind, "unspecified")
     draft.start_ns = span.start_time_unix_nano
     draft.end_ns = span.end_time_unix_nano
     draft.status = _status(span.status) if span.HasField("status") else UNSET
-    draft.attributes = _attributes(span.attributes)
+    draft.attributes = dict(map(_pair_of, span.attributes))  # type: ignore[arg-type]  # bytes here
     draft.events = _events(events) if (events := span.events) else ()
     draft.links = _links(links) if (links := span.links) else ()
     draft.resource = resource

@@ -19,7 +19,9 @@ def number(attributes: Attributes, *keys: str) -> int | None:
     """The first of these attributes that is a count."""
     for key in keys:
         raw = attributes.get(key)
-        if isinstance(raw, int | float) and not isinstance(raw, bool) and math.isfinite(raw):
+        if type(raw) is int:
+            return raw
+        if isinstance(raw, float) and math.isfinite(raw):
             return int(raw)
     return None
 

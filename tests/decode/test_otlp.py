@@ -7,6 +7,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
 from otel_eval.decode import decode_protobuf, decode_spans
+from otel_eval.decode.otlp import MOST_KEPT
 from otel_eval.errors import DecodeError
 from otel_eval.model import NO_SCOPE, UNSET, Span
 from tests.conftest import SPAN_ID, TRACE_ID
@@ -163,3 +164,42 @@ def test_a_length_that_reads_as_a_brace_is_no_json(brace: bytes) -> None:
     (body,) = [each for each in bodies if each.startswith(b"\n" + brace)]
 
     assert decode_spans(body) == decode_protobuf(body)
+
+
+def attribute(key: str, **value: Any) -> KeyValue:
+    return KeyValue(key=key, value=AnyValue(**value))
+
+
+def test_an_attribute_that_comes_again_is_read_once() -> None:
+    pairs = [attribute("tool.name", string_value="get_" + "weather")]
+
+    first, second = decode_one(attributes=pairs), decode_one(attributes=pairs)
+
+    assert first.attributes["tool.name"] is second.attributes["tool.name"]
+    assert first.attributes is not second.attributes
+
+
+def test_values_that_could_be_changed_are_not_shared() -> None:
+    pairs = [attribute("list", array_value=ArrayValue(values=[AnyValue(int_value=1)]))]
+
+    first, second = decode_one(attributes=pairs), decode_one(attributes=pairs)
+    first.attributes["list"].append(2)
+
+    assert second.attributes["list"] == [1]
+
+
+def test_more_attributes_than_are_remembered_are_all_read() -> None:
+    many = {f"key.{number}": number for number in range(2 * MOST_KEPT)}
+
+    found = decode_one(attributes=[attribute(key, int_value=each) for key, each in many.items()])
+
+    assert found.attributes == many
+    assert list(found.attributes) == list(many)
+
+
+def test_an_attribute_that_is_no_protobuf_is_refused() -> None:
+    name = attribute("tool.name", string_value="search").SerializeToString()
+    body = request({"attributes": [attribute("tool.name", string_value="search")]})
+
+    with pytest.raises(DecodeError, match="expected an ExportTraceServiceRequest"):
+        decode_protobuf(body.replace(name, name[:-6] + b"s\xffarch"))
