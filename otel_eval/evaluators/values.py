@@ -7,13 +7,13 @@ from typing import Final, Never
 
 import orjson
 
+from otel_eval.integers import has_long_integer
 from otel_eval.model import Json, Recorded, ToolCall
 
 _LITERAL_STARTS: Final = ("{", "[", "(", "'", '"')
 _LITERAL_WORDS: Final = frozenset(("None", "True", "False"))
 _JSON_STARTS: Final = frozenset('{["-0123456789tfn')
 _LONGEST_LITERAL: Final = 100_000  # the Python parser is slow and deep; JSON has no such limit
-_LONG_INTEGER: Final = re.compile(r"\d{19}")
 _NO_REPR: Final = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]")
 
 
@@ -59,7 +59,7 @@ def _parse(text: str) -> Json:
 
 def _parse_json(text: str) -> Json:
     """Exact for integers of any size: those beyond 64 bits orjson would round to floats."""
-    if _LONG_INTEGER.search(text):
+    if has_long_integer(text):
         return json.loads(text, parse_constant=_refuse)
     return orjson.loads(text)
 

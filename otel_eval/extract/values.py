@@ -7,9 +7,9 @@ import re
 
 import orjson
 
+from otel_eval.integers import has_long_integer
 from otel_eval.model import UNRECORDED, Json, Recorded
 
-_LONG_INTEGER = re.compile(r"\d{19}")
 _NUMBER_TAIL = re.compile(r"-?\d*(\.\d*)?([eE][+-]?\d*)?$")
 _MAYBE_LITERAL = re.compile(r"\s*(?:[\[({'\"]|(?:None|True|False)\s*$)")
 _MAX_LITERAL = 200_000
@@ -25,9 +25,7 @@ class NotJson(ValueError):  # noqa: N818  # a question's answer, no failure
 def loads(text: str) -> Json:
     """The JSON value of a text, exact for integers of any size. Raises NotJson."""
     try:
-        if len(text) > 18 and _LONG_INTEGER.search(
-            text
-        ):  # orjson turns integers beyond 64 bits into floats
+        if has_long_integer(text):
             return json.loads(text)
         return orjson.loads(text)
     except (ValueError, RecursionError):
