@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Final, TypeAlias, TypeVar
 
@@ -154,7 +154,7 @@ class Scorer:
             self.counters.settle("scored", len(group.items))
         else:
             self.counters.pass_over("no_session", len(group.items))
-        return replace(found, sessions=joined)
+        return _Found(found.evaluations, found.awaited, joined)
 
     def _join_sessions(
         self, group: TraceGroup, views: Iterable[View], now: float

@@ -24,6 +24,7 @@ def example() -> Any:
 
 def test_the_example_dialect_reads_its_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialects, "DIALECTS", (example(), *dialects.DIALECTS))
+    monkeypatch.setattr(dialects, "_KNOWN", {})
     run = {"acme.step": "run", "acme.agent": "travel", "acme.thread": "thread-7"}
     tool = {"acme.step": "tool", "acme.tool": "geocode", "acme.arguments": '{"place": "São Paulo"}'}
     spans = [

@@ -1,7 +1,7 @@
 """tool-error-rate: how many tool calls went wrong."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
@@ -38,16 +38,18 @@ class ToolErrorRate(Evaluator):
             object.__setattr__(self, "pass_at", 1 - self.max_rate)
 
     def evaluate(self, trajectory: Trajectory) -> Score | Skip:
-        calls = [call for call in self.calls(trajectory) if self._concerns(call.name)]
+        calls = self.calls(trajectory)
+        if "*" not in self.tools:
+            calls = [call for call in calls if self._concerns(call.name)]
         if not calls:
             return no_tool_calls()
-        errors = Counter(call.name for call in calls if failed(call))
-        rate = errors.total() / len(calls)
+        errors = [call.name for call in calls if failed(call)]
+        rate = len(errors) / len(calls)
         details = {
             "calls": len(calls),
-            "errors": errors.total(),
+            "errors": len(errors),
             "error_rate": rate,
-            "errors_by_tool": dict(errors),
+            "errors_by_tool": dict(Counter(errors)) if errors else {},
         }
         return Score(1 - rate, _reason(len(calls), errors), details)
 
@@ -56,8 +58,9 @@ class ToolErrorRate(Evaluator):
         return compile_names(self.tools)
 
 
-def _reason(calls: int, errors: Counter[str]) -> str:
+def _reason(calls: int, errors: Sequence[str]) -> str:
     if not errors:
         return f"none of {plural(calls, 'call')} failed"
-    where = listed([f"{name} ({plural(count, 'time')})" for name, count in errors.most_common()])
-    return f"{errors.total()} of {plural(calls, 'call')} failed: {where}"
+    most = Counter(errors).most_common()
+    where = listed([f"{name} ({plural(count, 'time')})" for name, count in most])
+    return f"{len(errors)} of {plural(calls, 'call')} failed: {where}"

@@ -29,9 +29,9 @@ def number(attributes: Attributes, *keys: str) -> int | None:
 def first(attributes: Attributes, *keys: str) -> str | None:
     """The first of these attributes that is a non-empty text."""
     for key in keys:
-        found = text(attributes.get(key))
-        if found:
-            return found
+        raw = attributes.get(key)
+        if raw and isinstance(raw, str):
+            return raw
     return None
 
 

@@ -94,7 +94,10 @@ class Dialect(Protocol):
     id: str
 
     def reads(self, span: Span) -> bool:
-        """Whether this dialect wrote the span: a look at the scope or a key or two, no more."""
+        """Whether this dialect wrote the span: a look at the scope's name or a key or two, no more.
+
+        Spans without events that have the same scope and keys get the same answer.
+        """
         ...
 
     def read(self, span: Span) -> Reading:

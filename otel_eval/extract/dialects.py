@@ -37,6 +37,8 @@ DIALECTS: Sequence[Dialect] = (
 )
 
 NOTHING: Final = Reading()
+MOST_KNOWN: Final = 1024
+_KNOWN: Final[dict[tuple[str, ...], Sequence[Dialect]]] = {}
 _NO_CONTENT: Final = Content()
 
 
@@ -47,14 +49,30 @@ def read(span: Span) -> tuple[Dialect | None, Reading]:
     finds nothing is shown to the others.
     """
     first: tuple[Dialect | None, Reading] = (None, NOTHING)
-    for dialect in DIALECTS:
-        if dialect.reads(span):
-            reading = dialect.read(span)
-            if reading.tool is not None or (first[0] is None and reading.is_something):
-                return dialect, reading
-            if first[0] is None:
-                first = (dialect, reading)
+    for dialect in _readers(span):
+        reading = dialect.read(span)
+        if reading.tool is not None or (first[0] is None and reading.is_something):
+            return dialect, reading
+        if first[0] is None:
+            first = (dialect, reading)
     return first
+
+
+def _readers(span: Span) -> Sequence[Dialect]:
+    """Asked once for spans of the same scope and keys: there are few kinds of them."""
+    if span.events:
+        return _asked(span)
+    kind = (span.scope.name, *span.attributes)
+    known = _KNOWN.get(kind)
+    if known is None:
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[kind] = known = _asked(span)
+    return known
+
+
+def _asked(span: Span) -> Sequence[Dialect]:
+    return [dialect for dialect in DIALECTS if dialect.reads(span)]
 
 
 class Contents:

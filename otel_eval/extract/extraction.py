@@ -37,6 +37,7 @@ from otel_eval.model import (
 
 _AGENT_KEYS = ("gen_ai.agent.name", "agent.name")
 _SESSION_KEYS = ("session.id", "gen_ai.conversation.id")
+_make_anchor = quick(Anchor)
 _make_tool_call = quick(ToolCall)
 _make_trajectory = quick(Trajectory)
 
@@ -56,6 +57,10 @@ class Closing:
     part: int = 1
     closed_by: ClosedBy = "root"
     whole: bool = True
+
+
+_make_closing = quick(Closing)
+_NO_KEYS = Keys()
 
 
 class Extraction:
@@ -385,8 +390,8 @@ def extract(
     conversation: bool = True,
 ) -> Extraction:
     """Read the spans of one trace."""
-    closing = Closing(part=part, closed_by=closed_by, whole=whole)
-    return Extraction(spans, keys or Keys(), closing, conversation=conversation)
+    closing = _make_closing(part=part, closed_by=closed_by, whole=whole)
+    return Extraction(spans, keys or _NO_KEYS, closing, conversation=conversation)
 
 
 def join(trajectories: Iterable[Trajectory], *, part: int = 1, closed_by: ClosedBy) -> Trajectory:
@@ -440,7 +445,7 @@ def _service(span: Span | None) -> str | None:
 def _anchor(span: Span | None) -> Anchor | None:
     if span is None:
         return None
-    return Anchor(
+    return _make_anchor(
         trace_id=span.trace_id,
         span_id=span.span_id,
         end_ns=span.end_ns,

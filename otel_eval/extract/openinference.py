@@ -17,6 +17,7 @@ _MESSAGE = re.compile(r"llm\.(input|output)_messages\.(\d+)\.message\.(.+)")
 _CALL = re.compile(r"tool_calls\.(\d+)\.tool_call\.(?:function\.)?(id|name|arguments)")
 _CONTENT = re.compile(r"contents\.(\d+)\.message_content\.(type|text)")
 _LLAMA_AGENT = re.compile(r"current_agent_name='([^']+)'")
+_SIDES = {side: (f"{side}.value", f"{side}.mime_type") for side in ("input", "output")}
 _RUN_SUFFIXES = (".run", "._execute_core", ".kickoff")
 
 
@@ -144,9 +145,8 @@ def _tool(span: Span, library: str) -> ToolReading | None:
 
 def _raw(span: Span, side: str) -> tuple[Recorded, bool]:
     """The value of one side, and whether its mime type says JSON."""
-    attributes = span.attributes
-    mime = attributes.get(f"{side}.mime_type")
-    return attributes.get(f"{side}.value", UNRECORDED), mime == "application/json"
+    attributes, (value_key, mime_key) = span.attributes, _SIDES[side]
+    return attributes.get(value_key, UNRECORDED), attributes.get(mime_key) == "application/json"
 
 
 def _read_plain(span: Span, reading: ToolReading) -> None:
