@@ -114,7 +114,7 @@ def _span(
     draft.span_id = span_id
     draft.parent_id = parent_id = parent_ids[parent] if parent else None
     draft.parent_remote = REMOTE[span.flags & REMOTE_MASK] if parent_id else None
-    draft.name = span.name
+    draft.name = intern(span.name)
     draft.kind = KINDS.get(span.kind, "unspecified")
     draft.start_ns = span.start_time_unix_nano
     draft.end_ns = span.end_time_unix_nano
