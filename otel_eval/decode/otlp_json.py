@@ -20,6 +20,7 @@ from otel_eval.decode.terms import (
     span_id_of_text,
     trace_id_of_text,
 )
+from otel_eval.drafts import quick
 from otel_eval.errors import DecodeError
 from otel_eval.model import (
     NO_SCOPE,
@@ -39,6 +40,7 @@ RESOURCE_SPANS: Final = frozenset({"resourceSpans", "resource_spans"})
 MAX_DEPTH: Final = 100
 SCOPE_SPANS: Final = frozenset({"scopeSpans", "scope_spans"})
 _Word = TypeVar("_Word", Kind, StatusCode)
+_make_span = quick(Span)
 
 
 def decode_json(body: bytes | str, *, made_up: MadeUp | None = None) -> list[Span]:
@@ -111,7 +113,7 @@ def _scope(scope: Object) -> Scope:
 def _span(span: Object, resource: dict[str, Json], scope: Scope, made_up: MadeUp) -> Span:
     trace_id, span_id = _ids(span, made_up)
     parent_id = span_id_of_text(text(span, "parentSpanId", "parent_span_id"))
-    return Span(
+    return _make_span(
         trace_id=trace_id,
         span_id=span_id,
         parent_id=parent_id,
