@@ -35,20 +35,24 @@ class Row:
         return f"{self.value:,.{digits}f} {self.unit}"
 
     @property
+    def measured(self) -> str:
+        return f"{self.figure} ({self.note})" if self.note else self.figure
+
+    @property
     def wanted(self) -> str:
         if self.goal is None:
-            return "" if self.note else "reported"
-        return f"{'≥' if self.at_least else '≤'} {self.goal:g} {self.unit}"
+            return "" if self.value is None else "reported"
+        return f"{'≥' if self.at_least else '≤'} {self.goal:g} {self.unit}{self.judgement}"
 
     @property
     def judgement(self) -> str:
-        return {None: "", True: "met", False: "missed"}[self.is_met]
+        return {None: "", True: ", met", False: ", missed"}[self.is_met]
 
 
 def table(rows: Iterable[Row]) -> str:
     """As Markdown, so that it can go into a README as it is."""
-    head = ("what", "against", "measured", "goal", "", "note")
-    cells = [(r.what, r.against, r.figure, r.wanted, r.judgement, r.note) for r in rows]
+    head = ("what", "against", "measured", "goal")
+    cells = [(row.what, row.against or "–", row.measured, row.wanted) for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     lines = [_line(each, widths) for each in (head, tuple("-" * width for width in widths), *cells)]
     return "\n".join(lines)
@@ -68,6 +72,7 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": _cpu(),
         "cores": os.cpu_count(),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "load": round(os.getloadavg()[0], 1),
