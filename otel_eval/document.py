@@ -19,6 +19,8 @@ Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _TAG: Final = "tag:yaml.org,2002:"
 _MISSING: Final = object()
+MAX_VALUES: Final = 200_000
+MAX_DEPTH: Final = 100
 _REFERENCE: Final = re.compile(r"\$\$|\$\{((?:[^{}]|\{[^{}]*\})*)\}")
 _VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-.*)?", re.DOTALL)
 
@@ -87,18 +89,41 @@ class Document:
 
 def read(text: str, source: str = "", environment: Mapping[str, str] | None = None) -> Document:
     """Raises ConfigError where the text is no YAML at all."""
-    loader = _Loader(text)
+    document = Document(source)
+    variables = os.environ if environment is None else environment
     try:
-        node = loader.get_single_node()
+        node = _parsed(text)
+        if node is not None:
+            document.data = _Reader(document, variables).read(node)
     except yaml.YAMLError as error:
         raise ConfigError(_syntax(error, text, source)) from error
+    return document
+
+
+def _parsed(text: str) -> yaml.Node | None:
+    """Raises YAMLError."""
+    _check_depth(text)
+    loader = _Loader(text)
+    try:
+        node: yaml.Node | None = loader.get_single_node()
+        return node
     finally:
         loader.dispose()
-    document = Document(source)
-    if node is not None:
-        variables = os.environ if environment is None else environment
-        document.data = _Reader(document, variables).read(node)
-    return document
+
+
+def _check_depth(text: str) -> None:
+    """Before there are nodes: libyaml's loader makes them by a recursion that may end the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise _too_deep(event.start_mark)
+
+
+def _too_deep(mark: Any) -> yaml.YAMLError:
+    problem = f"nested more than {MAX_DEPTH} levels deep"
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 def _syntax(error: yaml.YAMLError, text: str, source: str) -> str:
@@ -125,6 +150,7 @@ class _Reader:
         self._document = document
         self._environment = environment
         self._open: set[int] = set()
+        self._values = 0
 
     def read(self, node: yaml.Node) -> Json:
         value = self._value(node, "")
@@ -132,6 +158,7 @@ class _Reader:
 
     def _value(self, node: yaml.Node, place: str) -> Json:
         self._document.lines.setdefault(place, node.start_mark.line + 1)
+        self._check_size(node)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, place)
         if id(node) in self._open:
@@ -144,6 +171,15 @@ class _Reader:
             return self._mapping(node, place)
         finally:
             self._open.discard(id(node))
+
+    def _check_size(self, node: yaml.Node) -> None:
+        """A few lines of aliases of aliases can stand for more than there is memory."""
+        self._values += 1
+        if len(self._open) > MAX_DEPTH:
+            raise _too_deep(node.start_mark)
+        if self._values > MAX_VALUES:
+            problem = f"more than {MAX_VALUES} values, counting what aliases repeat"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
     def _list(self, node: yaml.SequenceNode, place: str) -> list[Json]:
         items = [self._value(each, f"{place}[{at}]") for at, each in enumerate(node.value)]
@@ -240,8 +276,8 @@ def _plain(text: str) -> Json:
     """A variable's value as if it had been written in the file; text where that is no YAML."""
     inner = Document("")
     try:
-        node = _Loader(text).get_single_node()
+        node = _parsed(text)
+        value = None if node is None else _Reader(inner, None).read(node)
     except yaml.YAMLError:
         return text
-    value = None if node is None else _Reader(inner, None).read(node)
     return text if inner.problems else value

@@ -157,3 +157,25 @@ def test_the_line_of_what_is_missing_is_that_of_what_is_around_it() -> None:
     assert document.line("rules[0].match.session") == 3
     assert document.line("rules[0].evaluators") == 2
     assert Document("").line("rules[0]") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x: " + 100_000 * "[", "x.yaml:1: not YAML: nested more than 100 levels deep"),
+        (
+            "a: &a0 [1]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 120)),
+            "x.yaml:1: not YAML: nested more than 100 levels deep",
+        ),
+        (
+            "a: &a0 [1, 1]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
+            "not YAML: more than 200000 values, counting what aliases repeat",
+        ),
+    ],
+    ids=["nested", "nested by aliases", "aliases of aliases"],
+)
+def test_a_text_that_stands_for_too_much_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(text, "x.yaml")
+
+    assert problem in str(refused.value)

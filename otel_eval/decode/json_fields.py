@@ -78,7 +78,7 @@ def double(found: Json, key: str) -> float:
     if isinstance(found, int | float | str) and not isinstance(found, bool):
         try:
             return float(found)
-        except ValueError:
+        except (ValueError, OverflowError):  # a number of hundreds of digits
             pass
     raise DecodeError(f"{key}: {what(found)} where a number was expected")
 

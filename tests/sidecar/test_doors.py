@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 from otel_eval.errors import ConfigError
 from otel_eval.settings import Admin, Otlp
 from otel_eval.sidecar.doors import Doors, _most_under_way
+from otel_eval.sidecar.listeners import bind
 from otel_eval.sidecar.tokens import Tokens
 from otel_eval.workers import suppressed
 from tests.sidecar.loops import loop_thread
@@ -83,3 +84,9 @@ def test_a_certificate_that_is_not_there_is_told_with_its_place(protocol: str) -
 
     with loop_thread() as loop, pytest.raises(ConfigError, match=f"^receivers.otlp.{protocol}.tls"):
         loop.call(lambda: doors(Recorder(), **settings))
+
+
+def test_no_answer_waits_for_the_acknowledgement_of_its_first_half() -> None:
+    """asyncio switches Nagle's algorithm off only where it is told that a socket is TCP's."""
+    with bind("127.0.0.1:0") as listening:
+        assert listening.proto == socket.IPPROTO_TCP
