@@ -112,7 +112,7 @@ def _parsed(text: str) -> yaml.Node | None:
 
 
 def _check_depth(text: str) -> None:
-    """Before there are nodes: libyaml's loader makes them by a recursion that may end the process."""
+    """Before there are nodes: libyaml's loader makes them by recursion, and may end the process."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent)

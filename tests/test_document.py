@@ -168,7 +168,8 @@ def test_the_line_of_what_is_missing_is_that_of_what_is_around_it() -> None:
             "x.yaml:1: not YAML: nested more than 100 levels deep",
         ),
         (
-            "a: &a0 [1, 1]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
+            "a: &a0 [1, 1]\n"
+            + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
             "not YAML: more than 200000 values, counting what aliases repeat",
         ),
     ],
