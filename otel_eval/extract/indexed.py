@@ -7,7 +7,8 @@ from typing import Any
 from otel_eval.extract.common import parsed, tool_definitions
 from otel_eval.model import Attributes, Json, Tool
 
-_KEY = re.compile(r"(\d+)\.(?:tool_calls\.(\d+)\.)?(\w+)")
+_KEY = re.compile(r"([0-9]{1,9})\.(?:tool_calls\.([0-9]{1,9})\.)?(\w+)")
+_CALLS = "tool calls"  # no field of a key is called so
 
 
 def messages(attributes: Attributes, prefix: str) -> list[dict[str, Json]]:
@@ -19,13 +20,13 @@ def messages(attributes: Attributes, prefix: str) -> list[dict[str, Json]]:
             number, call, field = match.groups()
             message = found.setdefault(int(number), {})
             if call is not None:
-                message = message.setdefault("calls", {}).setdefault(int(call), {})
+                message = message.setdefault(_CALLS, {}).setdefault(int(call), {})
             message[field] = raw
     return [_message(found[number]) for number in sorted(found)]
 
 
 def _message(message: dict[str, Any]) -> dict[str, Json]:
-    calls = message.pop("calls", {})
+    calls = message.pop(_CALLS, {})
     if calls:
         message["tool_calls"] = [calls[number] for number in sorted(calls)]
     blocks = parsed(message.get("content"))

@@ -13,9 +13,9 @@ from otel_eval.extract.values import json_value, stringified, value, value_or_te
 from otel_eval.model import UNRECORDED, Json, Recorded, Span, Tool
 
 _SCOPE = "openinference.instrumentation."
-_MESSAGE = re.compile(r"llm\.(input|output)_messages\.(\d+)\.message\.(.+)")
-_CALL = re.compile(r"tool_calls\.(\d+)\.tool_call\.(?:function\.)?(id|name|arguments)")
-_CONTENT = re.compile(r"contents\.(\d+)\.message_content\.(type|text)")
+_MESSAGE = re.compile(r"llm\.(input|output)_messages\.([0-9]{1,9})\.message\.(.+)")
+_CALL = re.compile(r"tool_calls\.([0-9]{1,9})\.tool_call\.(?:function\.)?(id|name|arguments)")
+_CONTENT = re.compile(r"contents\.([0-9]{1,9})\.message_content\.(type|text)")
 _LLAMA_AGENT = re.compile(r"current_agent_name='([^']+)'")
 _SIDES = {side: (f"{side}.value", f"{side}.mime_type") for side in ("input", "output")}
 _RUN_SUFFIXES = (".run", "._execute_core", ".kickoff")

@@ -124,7 +124,7 @@ def cut_off(text: str) -> bool:
         json.loads(text)
     except json.JSONDecodeError as error:
         return _at_the_end(text, error)
-    except RecursionError:
+    except (ValueError, RecursionError):  # an integer of more digits than Python converts
         return False
     return False
 

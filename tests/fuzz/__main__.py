@@ -18,7 +18,9 @@ PACKAGES: Final = ("otel_eval/decode", "otel_eval/extract")
 def main() -> int:
     given = _arguments()
     # Before anything of ours is imported: what a module does then counts too.
-    coverage = Coverage(data_file=None, config_file=False, include=[f"{each}/*" for each in PACKAGES])
+    coverage = Coverage(
+        data_file=None, config_file=False, include=[f"{each}/*" for each in PACKAGES]
+    )
     coverage.start()
     from tests.fuzz.fuzzing import Result, fuzz
     from tests.fuzz.surfaces import SURFACES

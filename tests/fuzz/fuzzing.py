@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tests.fuzz.inputs import CORPUS
 from tests.fuzz.surfaces import Check, Surface
 
-ROUND: Final = 200
+ROUND: Final = 50
 """So many inputs at a time: between rounds the clock is looked at."""
+SHRINK_SECONDS: Final = 20.0
 
 
 @dataclass(slots=True)
@@ -84,15 +85,16 @@ def _count(result: Result, check: Callable[[bytes], None], body: bytes) -> None:
 
 def smallest(surface: Surface, body: bytes) -> bytes:
     """What is left of it when all is taken out that is not needed to fail in the same way."""
-    wanted, size = _failure(surface, body), len(body) // 2
+    wanted, size, ends = _failure(surface, body), len(body) // 2, time.monotonic() + SHRINK_SECONDS
     while size and wanted:
-        for start in range(0, len(body), size):
+        start = 0
+        while start < len(body) and time.monotonic() < ends:
             shorter = body[:start] + body[start + size :]
             if _failure(surface, shorter) == wanted:
                 body = shorter
-                break
-        else:
-            size //= 2
+            else:
+                start += size
+        size //= 2
     return body
 
 

@@ -21,7 +21,7 @@ from otel_eval.sidecar.transcode import to_protobuf
 from tests.decode.encoders import with_length
 from tests.extract.captures import CAPTURES, NAMES
 from tests.fuzz.messages import fill, mutate
-from tests.fuzz.mutations import Mutator, damaged
+from tests.fuzz.mutations import ODD, Mutator, damaged
 from tests.fuzz.words import KEYS, VALUES
 
 ROOT: Final = Path(__file__).parents[2]
@@ -83,7 +83,36 @@ def document(random: Random) -> Json:
     found = random.choice(_windows(random.choice(NAMES)))
     if random.random() < 0.2:
         found = _crossed(found, random.choice(_windows(random.choice(NAMES))))
-    return Mutator(random, VALUES, KEYS).mutated(found)
+    spans = [_told_more(each, random) for each in _flat(found)]
+    return Mutator(random, VALUES, KEYS).mutated(_grouped(spans))
+
+
+def _told_more(entry: tuple[Json, Json, Any], random: Random) -> tuple[Json, Json, Json]:
+    """With something that other instrumentations would say; mostly without."""
+    resource, scope, span = entry
+    if random.random() < 0.8:
+        return entry
+    more = [_pair(random) for _ in range(random.randint(1, 4))]
+    if random.random() < 0.7:
+        return resource, scope, {**span, "attributes": [*span.get("attributes", ()), *more]}
+    event = {"name": random.choice(KEYS), "attributes": more}
+    return resource, scope, {**span, "events": [*span.get("events", ()), event]}
+
+
+def _pair(random: Random) -> Json:
+    value = random.choice(VALUES if random.random() < 0.6 else ODD)
+    return {"key": random.choice(KEYS), "value": _typed(value)}
+
+
+def _typed(value: Json) -> Json:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": value}
+        case str():
+            return {"stringValue": value}
+    return {"stringValue": written(value).decode()}
 
 
 def written(value: Json) -> bytes:
@@ -109,7 +138,10 @@ def _flat(request: Mapping[str, Any]) -> Iterator[tuple[Json, Json, Json]]:
 
 def _grouped(spans: Sequence[tuple[Json, Json, Json]]) -> Json:
     groups = [
-        {"resource": resource, "scopeSpans": [_scoped(scope, some) for scope, some in _scopes(each)]}
+        {
+            "resource": resource,
+            "scopeSpans": [_scoped(scope, some) for scope, some in _scopes(each)],
+        }
         for resource, each in _runs(spans, 0)
     ]
     return {"resourceSpans": groups}
@@ -219,7 +251,9 @@ def _yaml(value: Json, random: Random) -> bytes:
     if random.random() < 0.7:
         # YAML reads JSON, and many times faster than it writes its own.
         return written(value)
-    text = yaml.safe_dump(value, default_flow_style=random.choice((None, False)), allow_unicode=True)
+    text = yaml.safe_dump(
+        value, default_flow_style=random.choice((None, False)), allow_unicode=True
+    )
     lines = text.splitlines(keepends=True)
     for _ in range(random.randrange(3)):
         at = random.randrange(len(lines) + 1)
@@ -230,6 +264,12 @@ def _yaml(value: Json, random: Random) -> bytes:
 _SNAGS: Final = (
     *("rules: &a [*a]\n", "<<: {log: {level: info}}\n", "  - &x {name: y}\n", "? [a, b]\n: c\n"),
     *("judge: {model: '${env:NO_SUCH_THING}'}\n", "log: !!python/object:os.system {}\n", "---\n"),
-    *("grouping: {settle: ${env:HOME}}\n", "\tx: y\n", "log: {level: $x}\n", "...\n", "!!binary AA\n"),
+    *(
+        "grouping: {settle: ${env:HOME}}\n",
+        "\tx: y\n",
+        "log: {level: $x}\n",
+        "...\n",
+        "!!binary AA\n",
+    ),
     *("settle: 2024-01-01\n", "idle: 1:30\n", "# x\n", "a: 0x10\n", "a: .nan\n", "a: !!set {x}\n"),
 )

@@ -7,7 +7,16 @@ from typing import Any, Final
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-TEXTS: Final = ("", "x", "execute_tool search", "gen_ai.tool.name", "tool", "ÄÖ 漢字 🙂", "{", "null")
+TEXTS: Final = (
+    "",
+    "x",
+    "execute_tool search",
+    "gen_ai.tool.name",
+    "tool",
+    "ÄÖ 漢字 🙂",
+    "{",
+    "null",
+)
 SIZES: Final = (0, 1, 8, 16, 17)
 MAX_DEPTH: Final = 9
 MAX_REPEATED: Final = 3
@@ -80,5 +89,9 @@ def _scalar(field: FieldDescriptor, random: Random) -> Any:
     if field.type == FieldDescriptor.TYPE_STRING:
         return random.choice(TEXTS)
     if bounds := _INTS.get(field.cpp_type):
-        return random.choice((*bounds, 0, 1, 0x300))if bounds[0] == 0 else random.choice((*bounds, 0, 7))
+        return (
+            random.choice((*bounds, 0, 1, 0x300))
+            if bounds[0] == 0
+            else random.choice((*bounds, 0, 7))
+        )
     return _OTHERS[field.cpp_type](random)

@@ -16,12 +16,59 @@ Object: TypeAlias = dict[str, Json]
 
 ODD: Final[Sequence[Json]] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**53, 2**63 - 1, -(2**63), 2**64 - 1, 0.5, -0.0, 1e308),
-    *("", " ", "0", "-1", "1e999", "NaN", "-Infinity", "null", "true", "[]", "{}", "[1, 2", '{"a":'),
-    *("{'a': None, 'b': (1, 2)}", "{'a': [True, 'x", '"\\"{}\\""', '"text"', "ÄÖ 漢字 🙂", "\x00", "é"),
+    *(
+        "",
+        " ",
+        "0",
+        "-1",
+        "1e999",
+        "NaN",
+        "-Infinity",
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "[1, 2",
+        '{"a":',
+    ),
+    *(
+        "{'a': None, 'b': (1, 2)}",
+        "{'a': [True, 'x",
+        '"\\"{}\\""',
+        '"text"',
+        "ÄÖ 漢字 🙂",
+        "\x00",
+        "é",
+    ),
+    *(
+        "[" + "9" * 5000,
+        '{"a": ' + "9" * 5000 + "}",
+        "{'a': b'x', 1: (2,)}",
+        "[" * 5000,
+        '{"a": NaN}',
+    ),
     *("9" * 40, "9" * 5000, "0" * 32, "f" * 32, "0" * 16, "a" * 16, "not hex", "\x1b[31m"),
-    *([], [None], [1, "a", None, {}], [[[]]], {}, {"": None}, {"a": {"b": [1]}}, {"type": "tool_call"}),
-    *({"stringValue": 1}, {"intValue": "1.5"}, {"doubleValue": "x"}, {"kvlistValue": {"values": [None]}}),
-    *({"arrayValue": {"values": [{"intValue": "7"}, {}]}}, {"boolValue": "true"}, {"bytesValue": "AA=="}),
+    *(
+        [],
+        [None],
+        [1, "a", None, {}],
+        [[[]]],
+        {},
+        {"": None},
+        {"a": {"b": [1]}},
+        {"type": "tool_call"},
+    ),
+    *(
+        {"stringValue": 1},
+        {"intValue": "1.5"},
+        {"doubleValue": "x"},
+        {"kvlistValue": {"values": [None]}},
+    ),
+    *(
+        {"arrayValue": {"values": [{"intValue": "7"}, {}]}},
+        {"boolValue": "true"},
+        {"bytesValue": "AA=="},
+    ),
 )
 MAX_TEXT: Final = 20_000
 
@@ -94,7 +141,7 @@ class Mutator:
 
     def _written(self, value: Json) -> str:
         """As JSON, as Python has it, twice over, or cut off."""
-        text = orjson.dumps(value, default=str).decode()
+        text = orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
         match self._random.randrange(8):
             case 0:
                 return repr(value)
@@ -161,7 +208,15 @@ def damaged(body: bytes, random: Random) -> bytes:
 
 
 SNAGS: Final = (
-    *(b"\x00", b"\xff\xff\xff\xff\x0f", b"\xff" * 10, b"\x80" * 11, b"\x0a\x00", b"\x1f\x8b", b"\n"),
+    *(
+        b"\x00",
+        b"\xff\xff\xff\xff\x0f",
+        b"\xff" * 10,
+        b"\x80" * 11,
+        b"\x0a\x00",
+        b"\x1f\x8b",
+        b"\n",
+    ),
     *(b"\xed\xa0\x80", b"\\ud800", b'"\\udfff"', b"\xef\xbb\xbf", b"1e400", b"9" * 400, b"{", b"]"),
     *(b'"', b"\r\n", b"\x28\xb5\x2f\xfd", b"[" * 2000, b'{"a":' * 2000),
 )

@@ -1,7 +1,7 @@
 """What an application may put into a span's attributes in spite of their types."""
 
 from collections.abc import Sequence
-from enum import Enum, IntEnum
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ class _NoText:
         raise RuntimeError("no text")
 
 
-class _Word(str, Enum):
+class _Word(StrEnum):
     ONE = "one"
 
 
@@ -21,19 +21,28 @@ class _Number(IntEnum):
     ONE = 1
 
 
-def _endless() -> list[Any]:
-    """A list that holds itself."""
-    found: list[Any] = []
-    found.append(found)
-    return found
-
-
 OBJECTS: Final[Sequence[Any]] = (
-    *(_NoText(), _Word.ONE, _Number.ONE, 2**70, -(2**70), b"\xff\x00", bytearray(b"x"), memoryview(b"y")),
-    *("\ud800", "a\udfffb", {1, 2}, frozenset("a"), (1, (2,)), MappingProxyType({"a": 1}), {1: {2: 3}}),
+    *(
+        _NoText(),
+        _Word.ONE,
+        _Number.ONE,
+        2**70,
+        -(2**70),
+        b"\xff\x00",
+        bytearray(b"x"),
+        memoryview(b"y"),
+    ),
+    *(
+        "\ud800",
+        "a\udfffb",
+        {1, 2},
+        frozenset("a"),
+        (1, (2,)),
+        MappingProxyType({"a": 1}),
+        {1: {2: 3}},
+    ),
     *(float("nan"), float("inf"), 1j, object, None, range(3)),
 )
-ENDLESS: Final = _endless()
 
 
 def with_odd_objects(spans: Sequence[ReadableSpan]) -> list[ReadableSpan]:

@@ -13,6 +13,20 @@ from tests.extract.captures import CAPTURES
 
 MAX_LENGTH: Final = 60
 MAX_VALUE: Final = 3_000
+NUMBERED: Final = tuple(
+    f"{prefix}{number}{rest}"
+    for prefix, rests in {
+        "gen_ai.prompt.": (".role", ".content", ".calls", ".tool_calls.0.name", ".tool_call_id"),
+        "gen_ai.completion.": (".role", ".tool_calls.0.arguments", ".tool_calls.1.id", ".calls"),
+        "llm.request.functions.": (".name", ".parameters", ".tool_calls.0.x"),
+        "llm.input_messages.": (".message.role", ".message.contents.0.message_content.text"),
+        "llm.output_messages.": (".message.tool_calls.0.tool_call.function.name", ".message.role"),
+        "llm.tools.": (".tool.json_schema", ".tool"),
+    }.items()
+    for number in ("0", "1", "-1", "x", "٣", "9" * 5000)
+    for rest in rests
+)
+"""Keys that count messages, and calls in them."""
 
 
 def _read_by_us() -> set[str]:
@@ -51,7 +65,7 @@ def _pairs(value: Json) -> Iterator[dict[str, Any]]:
 
 
 def _gathered() -> tuple[list[str], list[Json]]:
-    keys, values = _read_by_us(), {}
+    keys, values = {*_read_by_us(), *NUMBERED}, {}
     for pair in _attributes():
         keys.add(pair["key"])
         for each in pair["value"].values():
