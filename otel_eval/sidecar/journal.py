@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeAlias
 
 from otel_eval import settings
 from otel_eval.quantities import to_bytes
-from otel_eval.sidecar.ledger import Closing, Entry, Ledger, set_aside
+from otel_eval.sidecar.ledger import Closing, Entry, Ledger, is_trouble, set_aside
 from otel_eval.sidecar.logs import place_of
 
 log = logging.getLogger(__name__)
@@ -78,9 +78,11 @@ class Journal:
     def _first(self) -> Ledger:
         try:
             return self._opened()
-        except sqlite3.OperationalError as error:
-            raise OSError(f"the journal {self._file} cannot be used: {error}") from error
-        except sqlite3.DatabaseError as error:
+        # Changed bytes show as text that is none, as JSON that is none, as a column that is not
+        # there, and seldom as what SQLite calls corrupt.
+        except (sqlite3.Error, ValueError) as error:
+            if is_trouble(error):
+                raise OSError(f"the journal {self._file} cannot be used: {error}") from error
             self._set_aside(error)
             return self._opened()
 
@@ -88,12 +90,12 @@ class Journal:
         ledger = Ledger(self._file, every_commit=self._every_commit)
         try:
             self.open, self.closed = ledger.entries(), ledger.closings()
-        except sqlite3.Error:
+        except (sqlite3.Error, ValueError):
             ledger.shut()
             raise
         return ledger
 
-    def _set_aside(self, error: sqlite3.Error) -> None:
+    def _set_aside(self, error: Exception) -> None:
         self.damaged += 1
         aside = set_aside(self._file)
         log.error(
@@ -209,16 +211,17 @@ class Journal:
         try:
             self._attempt(reads, writes)
         except sqlite3.OperationalError as error:
-            self._fail(writes, error)
+            self._fail(changes, error)
         except sqlite3.DatabaseError as error:
             self._replace(error)
             self._attempt((), writes)
-        self._tell(reads, is_written=True)
+            self._tell(reads, is_written=True)
         self._sync()
 
     def _attempt(self, reads: Sequence[_Change], writes: Sequence[_Change]) -> None:
         for each in reads:
             each.act(self._ledger)
+        self._tell(reads, is_written=True)
         if not writes:
             return
         with self._ledger.transaction():
@@ -241,17 +244,21 @@ class Journal:
         except (OSError, sqlite3.Error) as error:
             self._complain(error)
 
-    def _fail(self, writes: Sequence[_Change], error: sqlite3.Error) -> None:
-        """The disk is full or gone, perhaps not for long."""
+    def _fail(self, changes: Sequence[_Change], error: sqlite3.Error) -> None:
+        """The disk is full or gone, perhaps not for long.
+
+        What was read is read again then: nobody minds, and who was told already listens no more.
+        """
         self._complain(error)
-        additions = [each for each in writes if each.kind == "add"]
-        records = [each for each in writes if each.kind == "record"]
+        additions = [each for each in changes if each.kind == "add"]
+        records = [each for each in changes if each.kind != "add"]
         self._tell(additions, is_written=False)
         # Records alone may find room where they found none beside a large body.
         if additions:
             self._put_back(records)
         elif self._closing:
             log.error("%d records were not written: they will be done again", len(records))
+            self._tell([each for each in records if each.kind == "read"], is_written=False)
         else:
             time.sleep(SYNC_SECONDS)
             self._put_back(records)

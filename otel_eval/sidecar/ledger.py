@@ -47,6 +47,19 @@ DELETE FROM closed WHERE id <= (SELECT max(id) FROM closed) - ? AND last <
     coalesce((SELECT min(id) FROM requests WHERE evaluate), last + 1)
 """
 
+_TROUBLE: Final = frozenset(
+    {
+        sqlite3.SQLITE_AUTH,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+    }
+)
 _BY_NAME: Final = {signal.name: signal for signal in SIGNALS}
 _CLOSED_BY: Final = {by: by for by in get_args(ClosedBy)}
 
@@ -252,6 +265,12 @@ def _closing(row: Sequence[object]) -> Closing:
                 sessions=orjson.loads(sessions),
             )
     raise sqlite3.DatabaseError("a row that is no closed trace")
+
+
+def is_trouble(error: Exception) -> bool:
+    """Whether the disk, its rights or another process are to blame; if not, the file is damaged."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in _TROUBLE
 
 
 def set_aside(file: Path) -> Path:

@@ -7,8 +7,9 @@ import logging
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import grpc
@@ -71,6 +72,10 @@ def opened(loop: LoopThread, folder: Path, **options: Any) -> Journal:
 
 def entry(id: int, body: bytes = b"x", **fields: Any) -> Entry:
     return Entry(id=id, signal=TRACES, size=len(body), forward=True, evaluate=True, **fields)
+
+
+def closing(key: str) -> Closing:
+    return Closing(key=key, part=1, closed_by="root", members=["a", "b"], sessions=["of a Señor"])
 
 
 def add(loop: LoopThread, journal: Journal, each: Entry, body: bytes = b"x") -> bool:
@@ -160,16 +165,7 @@ def test_closed_traces_are_remembered_while_requests_may_hold_their_spans(
     monkeypatch.setattr("otel_eval.sidecar.ledger.REMEMBERED", 2)
     folder.mkdir()
     ledger = Ledger(folder / FILE, every_commit=False)
-    closings = [
-        Closing(
-            key=trace_id(at),
-            part=1,
-            closed_by="root",
-            members=["a", "b"],
-            sessions=["of one user"],
-        )
-        for at in range(5)
-    ]
+    closings = [closing(trace_id(at)) for at in range(5)]
 
     ledger.add(entry(7), b"x")
     ledger.close(closings)
@@ -259,6 +255,50 @@ def test_a_damaged_journal_is_set_aside_counted_and_reported(
     assert (folder / f"{FILE}.damaged-1").exists()
     assert "the journal is damaged" in caplog.text
     again.close()
+
+
+def test_no_byte_that_changed_on_disk_keeps_a_process_from_starting(
+    loop: LoopThread, folder: Path
+) -> None:
+    """Wherever they are: in a page, in a text that is none then, in the schema."""
+    folder.mkdir()
+    ledger = Ledger(folder / FILE, every_commit=False)
+    with ledger.transaction():
+        for id in range(1, 20):
+            ledger.add(entry(id), b"x")
+        ledger.close([closing(trace_id(number)) for number in range(20)])
+    ledger.shut()
+    written, random, damaged = (folder / FILE).read_bytes(), Random(1), 0
+
+    for _ in range(40):
+        changed = bytearray(written)
+        for _ in range(random.choice((1, 20, 80))):
+            changed[random.randrange(len(changed))] = random.randrange(256)
+        (folder / FILE).write_bytes(changed)
+        journal = opened(loop, folder)
+        damaged += journal.damaged
+        journal.close()
+
+    assert damaged == len(list(folder.glob("*.damaged-*[0-9]")))
+    assert damaged > 10
+
+
+def test_a_disk_that_cannot_be_read_for_a_moment_costs_no_request(
+    loop: LoopThread, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, read, failures = opened(loop, folder), Ledger.body, count(1)
+
+    def fails_twice(ledger: Ledger, id: int) -> bytes | None:
+        if next(failures) <= 2:
+            raise sqlite3.OperationalError("disk I/O error")
+        return read(ledger, id)
+
+    add(loop, journal, entry(1))
+    monkeypatch.setattr(Ledger, "body", fails_twice)
+
+    assert loop.run(journal.body(1)) == b"x"
+    assert journal.failures == 2
+    journal.close()
 
 
 def test_damage_that_shows_later_costs_the_old_file_not_the_process(

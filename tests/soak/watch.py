@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -27,8 +28,10 @@ class Sample:
 class Watch:
     """Samples a process in a thread of its own until it is stopped."""
 
-    def __init__(self, pid: int, *, every: float) -> None:
+    def __init__(self, pid: int, *, every: float, open_spans: Callable[[], int]) -> None:
         self._pid = pid
+        self._open_spans = open_spans
+        self.open_spans = 0
         self._every = every
         self._began = time.monotonic()
         self._over = threading.Event()
@@ -44,6 +47,7 @@ class Watch:
     def _run(self) -> None:
         while not self._over.wait(self._every):
             self.samples.append(self._sample())
+            self.open_spans = self._open_spans()
 
     def _sample(self) -> Sample:
         at = time.monotonic() - self._began
