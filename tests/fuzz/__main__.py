@@ -12,6 +12,8 @@ from typing import Final
 from coverage import Coverage
 
 LEAST: Final = 95.0
+SHOWN: Final = 2_000
+"""So much of an input is printed too: where this runs, what was kept may not be for long."""
 PACKAGES: Final = ("otel_eval/decode", "otel_eval/extract")
 
 
@@ -34,7 +36,9 @@ def main() -> int:
         rate = found.executions / max(found.seconds, 0.001)
         print(f"{found.surface:14} {found.executions:9,} executions, {rate:6,.0f}/s", flush=True)
         if found.finding:
-            print(f"{found.finding}\nkept as {found.kept}", flush=True)
+            print(found.finding, flush=True)
+        if found.kept:
+            print(f"{found.kept}: {found.kept.read_bytes()[:SHOWN]!r}", flush=True)
     coverage.stop()
     covered = _covered(coverage)
     findings = sum(bool(each.finding) for each in results)

@@ -47,3 +47,13 @@ class Gated(Slow):
         self.asked.set()
         self.gate.wait(10)
         return super().evaluate(trajectory)
+
+
+class Hangs(Evaluator):
+    """Foreign code that does not come back before it is let."""
+
+    gate: ClassVar[threading.Event] = threading.Event()
+
+    def evaluate(self, trajectory: Trajectory) -> Score:
+        self.gate.wait(60)
+        return Score(1.0, f"{len(trajectory.tool_calls)} calls")

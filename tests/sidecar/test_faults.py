@@ -6,6 +6,7 @@ OTEL_EVAL_FAULTS=full adds those that take long, and kills 25 times.
 
 import os
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -16,13 +17,14 @@ import grpc
 import pytest
 
 from tests.sidecar.collectors import free_port
-from tests.sidecar.judges import Gated
+from tests.sidecar.judges import Gated, Hangs
 from tests.sidecar.loads import Load, log_events, requests_of, spans_by_trace, trace_id
 from tests.sidecar.otlp import export, post, request, tool_trace, traces
 from tests.sidecar.processes import Process, process
 from tests.sidecar.proxies import Fault, proxy
 from tests.sidecar.running import config_of, forward_to, running
 from tests.sidecar.servers import Receiving, receiving
+from tests.soak.page import Page
 
 pytestmark = pytest.mark.faults
 
@@ -30,6 +32,8 @@ FULL = os.environ.get("OTEL_EVAL_FAULTS") == "full"
 ROUNDS = 25 if FULL else 2
 long = pytest.mark.skipif(not FULL, reason="takes long: OTEL_EVAL_FAULTS=full")
 Protocol = Literal["grpc", "http"]
+RETRYABLE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+"""To OTLP's clients; the second is for what is under way when the last connection closes."""
 SPAN_IDS = {"0000000000000001", "0000000000000002", "00000000000000aa"}
 
 
@@ -44,6 +48,13 @@ def keeping(folder: Path, **options: Any) -> dict[str, Any]:
 def grpc_port(started: Process) -> int:
     assert started.ports is not None, started.log
     return started.ports.grpc
+
+
+def end(started: Process) -> None:
+    """All that is taken is accounted for, and the process ends as it should."""
+    assert Page(started.page()).broken() == []
+    started.signal(signal.SIGTERM)
+    assert started.exit_code() == 0, started.log
 
 
 def check_nothing_is_missing(load: Load, far: Receiving) -> None:
@@ -70,11 +81,9 @@ def test_kill_9_at_random_moments_under_load_loses_nothing(tmp_path: Path) -> No
                 load.stop()
         with process(tmp_path, config) as started:
             recovered = started.wait_for_log("recovered")
-            started.signal(signal.SIGTERM)
-            code = started.exit_code()
+            end(started)
 
         print(f"{ROUNDS} rounds, {len(load.acknowledged)} traces; at the end: {recovered}")
-        assert code == 0
         check_nothing_is_missing(load, far)
 
 
@@ -101,10 +110,8 @@ def test_a_full_disk_is_refused_for_now_and_costs_nothing_that_was_acknowledged(
             load.wait(10)
             load.stop()
             page = started.page()
-            started.signal(signal.SIGTERM)
-            code = started.exit_code()
+            end(started)
 
-        assert code == 0
         assert during - before <= 1
         assert load.codes.keys() == {grpc.StatusCode.UNAVAILABLE}
         assert "otel_eval_journal_failures_total 0.0" not in page
@@ -123,9 +130,53 @@ def test_a_target_that_goes_and_comes_back_gets_all_of_it_across_restarts(tmp_pa
     with receiving(grpc={"endpoint": f"127.0.0.1:{port}"}) as far:
         with process(tmp_path, config) as started:
             started.wait_for_log("recovered")
-            started.signal(signal.SIGTERM)
-            assert started.exit_code() == 0
+            end(started)
 
+        check_nothing_is_missing(load, far)
+
+
+def test_a_slow_target_holds_up_nobody_and_gets_all_of_it(tmp_path: Path) -> None:
+    load = Load(threads=1)
+    with receiving() as far:
+        far.recorder.taking = lambda: time.sleep(0.05)
+        config = {"forward": forward_to(far), "journal": keeping(tmp_path)}
+        with running(**config) as run:
+            load.start(run.ports.grpc)
+            load.wait(30)
+            load.stop()
+            custody = run.sidecar._custody
+            assert custody is not None
+            behind = run.value("otel_eval_spans_queued")
+            far.recorder.taking = lambda: None
+            run.loop.until(lambda: not custody.journal.requests, 20)
+
+        assert behind > 0
+        assert not load.codes
+        check_nothing_is_missing(load, far)
+
+
+def test_sigterm_under_load_leaves_in_time_and_what_is_left_is_done_by_the_next(
+    tmp_path: Path,
+) -> None:
+    load = Load()
+    with receiving() as far:
+        config = config_of(
+            forward=forward_to(far),
+            journal=keeping(tmp_path),
+            grouping={"settle": "1h", "local_settle": "1h"},
+        )
+        with process(tmp_path, config) as started:
+            load.start(grpc_port(started))
+            load.wait(30)
+            started.signal(signal.SIGTERM)
+            code = started.exit_code()
+            load.stop()
+            with process(tmp_path, config) as after:
+                end(after)
+
+        assert code == 0
+        assert grpc.StatusCode.UNAVAILABLE in load.codes
+        assert load.codes.keys() <= RETRYABLE
         check_nothing_is_missing(load, far)
 
 
@@ -208,8 +259,7 @@ def test_no_file_descriptor_left_is_no_reason_to_lose_what_was_taken(tmp_path: P
             load.wait(20)
             resource.prlimit(started.pid, resource.RLIMIT_NOFILE, (soft, hard))
             load.stop()
-            started.signal(signal.SIGTERM)
-            assert started.exit_code() == 0
+            end(started)
 
         check_nothing_is_missing(load, far)
 
@@ -264,6 +314,7 @@ def test_10_000_agents_and_sessions_stay_within_the_bounds_of_labels(tmp_path: P
             assert "__other__" in agents
             assert len(agents) <= 501
             assert "user-" not in run.page()
+        assert len({span.trace_id for span in far.recorder.spans}) == 10_000
 
 
 def _agent(number: int) -> dict[str, Any]:
@@ -308,6 +359,33 @@ def test_an_evaluator_that_hangs_holds_up_no_acknowledgement_and_no_span(tmp_pat
         assert all(spans[trace] == SPAN_IDS for trace in load.acknowledged)
 
 
+def test_an_evaluator_that_never_ends_costs_no_span_and_is_made_up_for_by_the_next_process(
+    tmp_path: Path,
+) -> None:
+    """One that asks no model runs where all others do, and holds them all up."""
+    rule = {
+        "name": "first",
+        "evaluators": [{"type": "tool-error-rate"}, {"type": "tests.sidecar.judges:Hangs"}],
+    }
+    load = Load(threads=1)
+    Hangs.gate.clear()
+    with receiving() as far:
+        config = {"forward": forward_to(far), "journal": keeping(tmp_path), "rules": [rule]}
+        with running(**config) as run:
+            load.start(run.ports.grpc)
+            load.wait(10)
+            load.stop()
+            run.wait("otel_eval_spans_forwarded_total", 3 * len(load.acknowledged))
+            drained = run.drain(1)
+            left = Path(shutil.copytree(tmp_path / "journal", tmp_path / "left"))
+            Hangs.gate.set()
+        with running(**{**config, "journal": {"path": str(left)}}) as run:
+            run.wait("otel_eval_traces_total", len(load.acknowledged))
+
+        assert not drained
+        check_nothing_is_missing(load, far)
+
+
 def test_reloads_under_load_lose_nothing(tmp_path: Path) -> None:
     load = Load()
     with receiving() as far:
@@ -323,7 +401,6 @@ def test_reloads_under_load_lose_nothing(tmp_path: Path) -> None:
                 started.signal(signal.SIGHUP)
             load.stop()
             started.wait_for_log("reloaded")
-            started.signal(signal.SIGTERM)
-            assert started.exit_code() == 0
+            end(started)
 
         check_nothing_is_missing(load, far)
