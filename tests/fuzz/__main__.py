@@ -7,6 +7,7 @@ Fails where something was found, or where less than 95 % of these lines were rea
 import argparse
 import sys
 from pathlib import Path
+from random import randrange
 from typing import Final
 
 from coverage import Coverage
@@ -31,7 +32,7 @@ def main() -> int:
     results: list[Result] = []
     for surface in surfaces:
         seconds = given.seconds / len(surfaces)
-        results.append(fuzz(surface, seconds=seconds, findings=given.findings))
+        results.append(fuzz(surface, seconds=seconds, seed=given.seed, findings=given.findings))
         found = results[-1]
         rate = found.executions / max(found.seconds, 0.001)
         print(f"{found.surface:14} {found.executions:9,} executions, {rate:6,.0f}/s", flush=True)
@@ -43,7 +44,10 @@ def main() -> int:
     covered = _covered(coverage)
     findings = sum(bool(each.finding) for each in results)
     executions = sum(each.executions for each in results)
-    print(f"{executions:,} executions, {findings} findings, {covered:.1f} % of the lines reached")
+    print(
+        f"seed {given.seed}: {executions:,} executions, {findings} findings, "
+        f"{covered:.1f} % of the lines reached"
+    )
     return int(findings > 0 or (covered < LEAST and not given.surfaces))
 
 
@@ -55,6 +59,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("surfaces", nargs="*", help="only these ways in; all of them unless given")
     parser.add_argument("--seconds", type=float, default=40.0, help="for all of them together")
+    parser.add_argument("--seed", type=int, default=randrange(1 << 32), help="another each time")
     parser.add_argument(
         "--findings", type=Path, default=Path("findings"), help="where inputs that do harm are kept"
     )

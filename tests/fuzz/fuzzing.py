@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from random import Random
 from traceback import extract_tb, format_exception
 from typing import Final
 
+import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -33,15 +35,15 @@ class Result:
     """The smallest input that was found to do it."""
 
 
-def fuzz(surface: Surface, *, seconds: float, findings: Path) -> Result:
+def fuzz(surface: Surface, *, seconds: float, seed: int, findings: Path) -> Result:
     """Until time is up, or something is found."""
-    result, began = Result(surface.name), time.monotonic()
+    result, began, rounds = Result(surface.name), time.monotonic(), count(seed)
     try:
         with surface.checking() as check:
             for body in corpus(surface.name):
                 _count(result, check, body)
             while time.monotonic() - began < seconds:
-                feed(surface, lambda body: _count(result, check, body), ROUND)
+                feed(surface, lambda body: _count(result, check, body), ROUND, next(rounds))
     # Whatever it is: that is what is looked for.
     except Exception as error:
         result.finding = "".join(format_exception(error))
@@ -51,9 +53,10 @@ def fuzz(surface: Surface, *, seconds: float, findings: Path) -> Result:
     return result
 
 
-def feed(surface: Surface, check: Check, times: int) -> None:
-    """Made-up inputs, each from a seed that hypothesis chose."""
+def feed(surface: Surface, check: Check, times: int, seed: int) -> None:
+    """Made-up inputs: the same ones for the same seed."""
 
+    @hypothesis.seed(seed)
     @settings(
         max_examples=times,
         deadline=None,

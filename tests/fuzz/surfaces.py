@@ -123,16 +123,24 @@ def checking_files() -> Iterator[Check]:
 
         def check(body: bytes) -> None:
             path.write_bytes(body)
-            errors: list[DecodeError] = []
-            found = 0
-            try:
-                found = sum(1 for _ in read(path, errors.append))
-            except DecodeError as error:
-                errors.append(error)
-            assert found or errors
-            assert {error.source for error in errors} <= {str(path)}
+            assert _read(path)
 
+        for odd in (Path(folder), path / "below", Path(folder) / "missing", "a\0b", "x" * 5000):
+            assert not _read(odd)
         yield check
+
+
+def _read(path: str | Path) -> bool:
+    """Whether it could be opened; what was wrong with it has its name."""
+    errors: list[DecodeError] = []
+    found = 0
+    try:
+        found = sum(1 for _ in read(path, errors.append))
+    except DecodeError as error:
+        errors.append(error)
+    assert found or errors
+    assert {error.source for error in errors} <= {str(path)}
+    return not any(error.__cause__ for error in errors)
 
 
 @contextmanager
