@@ -24,13 +24,18 @@ class LoopThread:
 
         return self.run(run())
 
-    def until(self, holds: Callable[[], object], timeout: float = 8) -> None:
-        """Wait, in the loop, for something that the loop brings about."""
+    def until(
+        self, holds: Callable[[], object], timeout: float = 8, *, pause: float = 0.01
+    ) -> None:
+        """Wait, in the loop, for something that the loop brings about.
+
+        A long `pause` leaves it the time to do so, where looking is work too.
+        """
 
         async def wait() -> None:
             async with asyncio.timeout(timeout):
                 while not holds():
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(pause)
 
         self.run(wait(), timeout + 5)
 
