@@ -27,6 +27,13 @@ class ExpectedOutput(Settings):
             raise ValueError("$absent stands for a key of an object, not for an output")
         return self
 
+    @property
+    def pattern(self) -> Pattern:
+        """Text stands for a value; what looks like a matcher in it is part of that value."""
+        if isinstance(self.output, str):
+            return Pattern(key(read_text(self.output)))
+        return compile_pattern(self.output)
+
 
 class ToolCallOutput(Evaluator):
     """The share of expected outputs that were given. Further calls do not matter."""
@@ -93,7 +100,7 @@ class OutputPlan(Plan):
     equals_stay = False
 
     def __init__(self, expected: Sequence[ExpectedOutput]) -> None:
-        self._patterns = [compile_pattern(read_text(each.output)) for each in expected]
+        self._patterns = [each.pattern for each in expected]
         super().__init__([each.name for each in expected], [each.key for each in self._patterns])
 
     def key_of(self, call: ToolCall) -> Hashable:

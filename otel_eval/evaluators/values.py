@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from typing import Final, Never
+from typing import Final
 
 import orjson
 
@@ -11,10 +11,11 @@ from otel_eval.integers import has_long_integer
 from otel_eval.model import Json, Recorded, ToolCall
 
 _LITERAL_STARTS: Final = ("{", "[", "(", "'", '"')
-_LITERAL_WORDS: Final = frozenset(("None", "True", "False"))
-_JSON_STARTS: Final = frozenset('{["-0123456789tfn')
-_LONGEST_LITERAL: Final = 100_000  # the Python parser is slow and deep; JSON has no such limit
-_NO_REPR: Final = re.compile(r"\\[^\\'\"abfnrtvxuUN0-7\n]")
+_WORDS: Final = ("None", "True", "False")
+_JSON_STARTS: Final = frozenset('{["-0123456789')
+_JSON_WORDS: Final = frozenset(("true", "false", "null", "NaN", "Infinity"))
+_LONGEST_LITERAL: Final = 200_000  # the Python parser is slow and deep; JSON has no such limit
+_NO_REPR: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"abfnrtvxuUN0-7\n]")
 
 
 def arguments(call: ToolCall) -> Recorded:
@@ -35,7 +36,8 @@ def failed(call: ToolCall) -> bool:
 def read_text(value: Json) -> Json:
     """The value that text stands for: JSON, else a Python literal, else the text itself.
 
-    JSON text inside a JSON string is read once more, where it holds an object or a list.
+    JSON text inside a JSON string is read once more, where it holds an object or a list. What was
+    recorded has been read in the same way, so that equal texts are always equal values.
     """
     if not isinstance(value, str):
         return value
@@ -47,25 +49,24 @@ def read_text(value: Json) -> Json:
 
 def _parse(text: str) -> Json:
     start = text.lstrip()
-    if start[:1] in _JSON_STARTS:
+    if start[:1] in _JSON_STARTS or start.rstrip() in _JSON_WORDS:
         try:
             return _parse_json(text)
         except (ValueError, RecursionError):
             pass
-    if start.startswith(_LITERAL_STARTS) or start.rstrip() in _LITERAL_WORDS:
+    if start.startswith(_LITERAL_STARTS) or start.rstrip() in _WORDS:
         return _parse_literal(text)
     return text
 
 
 def _parse_json(text: str) -> Json:
-    """Exact for integers of any size: those beyond 64 bits orjson would round to floats."""
+    """By orjson where it can: it refuses NaN, and integers beyond 64 bits it rounds to floats."""
     if has_long_integer(text):
-        return json.loads(text, parse_constant=_refuse)
-    return orjson.loads(text)
-
-
-def _refuse(constant: str) -> Never:
-    raise ValueError(f"{constant} is no JSON")
+        return json.loads(text)
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
 
 
 def _parse_literal(text: str) -> Json:
@@ -73,18 +74,23 @@ def _parse_literal(text: str) -> Json:
     if len(text) > _LONGEST_LITERAL or _NO_REPR.search(text):
         return text
     try:
-        value = ast.literal_eval(text.strip())
+        return _as_json(ast.literal_eval(text.strip()))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
-    return value if _is_json(value) else text
 
 
-def _is_json(value: object) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(name, str) for name in value) and all(map(_is_json, value.values()))
-    if isinstance(value, list | tuple):
-        return all(map(_is_json, value))
-    return value is None or isinstance(value, str | int | float)
+def _as_json(value: object) -> Json:
+    """A Python value as JSON would hold it: tuples and sets are lists, keys and bytes text."""
+    match value:
+        case dict():
+            return {str(name): _as_json(each) for name, each in value.items()}
+        case list() | tuple() | set():
+            return [_as_json(each) for each in value]
+        case None | bool() | int() | float() | str():
+            return value
+        case bytes():
+            return str(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def output_forms(output: Json) -> list[Json]:

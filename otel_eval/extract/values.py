@@ -13,6 +13,8 @@ from otel_eval.model import UNRECORDED, Json, Recorded
 _NUMBER_TAIL = re.compile(r"-?\d*(\.\d*)?([eE][+-]?\d*)?$")
 _MAYBE_LITERAL = re.compile(r"\s*(?:[\[({'\"]|(?:None|True|False)\s*$)")
 _MAX_LITERAL = 200_000
+# Escapes that no repr has, and that Python warns about.
+_NO_REPR = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"abfnrtvxuUN0-7\n]")
 _LITERAL_START = re.compile(r"[\[({]+\s*b?['\"\]})\d-]|[\[{(]\s*(?:None|True|False)\b")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _OPENINGS = ("{", "[", '"')
@@ -78,7 +80,7 @@ def _is_as_written(parsed: Json, raw: str) -> bool:
 
 def literal(text: str) -> Recorded:
     """A Python literal's value, else the text; a literal that breaks off is unrecorded."""
-    if not _MAYBE_LITERAL.match(text) or len(text) > _MAX_LITERAL:
+    if not _MAYBE_LITERAL.match(text) or len(text) > _MAX_LITERAL or _NO_REPR.search(text):
         return text  # most texts are words, and the parser is slow
     try:
         parsed = plain(ast.literal_eval(text.strip()))
@@ -92,7 +94,8 @@ def literal(text: str) -> Recorded:
 def stringified(text: str) -> Json:
     """The value that Python's `str()` made this text from, else the text."""
     try:
-        parsed = ast.literal_eval(text) if len(text) <= _MAX_LITERAL else text
+        readable = len(text) <= _MAX_LITERAL and not _NO_REPR.search(text)
+        parsed = ast.literal_eval(text) if readable else text
         value = plain(parsed)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text

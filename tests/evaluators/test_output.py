@@ -1,5 +1,6 @@
 """tool-call-output beyond the golden cases: forms of an output, matchers, what was not recorded."""
 
+import math
 from typing import Any
 
 import pytest
@@ -57,6 +58,12 @@ def value(outcome: Score | Skip) -> float:
         ({"rows": 1, "error": {"$absent": True}}, {"rows": 1}, True),
         ({"$literal": {"$any": True}}, {"$any": True}, True),
         ({"$any": True}, None, True),
+        ("NaN", math.nan, True),
+        ("[NaN]", "[NaN]", True),
+        ("{'a'}", ["a"], True),
+        ("{1: 2}", {"1": 2}, True),
+        ('{"$schema": "x"}', {"$schema": "x"}, True),
+        ('{"$any": true}', {"a": 1}, False),
     ],
 )
 def test_outputs_compare_by_value(expected: Any, output: Any, same: bool) -> None:
