@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hypothesis import settings
+
 from otel_eval.model import UNRECORDED, Anchor, Recorded, Span, ToolCall, Trajectory
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 SPAN_ID = "b7ad6b7169203331"
+
+# A busy machine is slow now and then, which breaks no law.
+settings.register_profile("laws", parent=settings.default, deadline=None)
+settings.load_profile("laws")
 
 
 def call(name: str = "search", arguments: Recorded = UNRECORDED, **fields: Any) -> ToolCall:
