@@ -62,6 +62,7 @@ class MadeUp:
         self._taken.add(span_id)
         return span_id
 
-    def _number(self) -> int:
+    def _number(self) -> str:
+        """Of one width, because calls that start together are ordered by their span's id."""
         self._spans += 1
-        return self._spans
+        return f"{self._spans:06}"

@@ -84,7 +84,7 @@ def test_spans_without_a_valid_trace_id_are_one_trace(trace_id: bytes) -> None:
 
     assert first.trace_id == second.trace_id
     assert first.trace_id.startswith("#")
-    assert (first.span_id, second.span_id) == (SPAN_ID, "#1")
+    assert (first.span_id, second.span_id) == (SPAN_ID, "#000001")
     assert third.trace_id == TRACE_ID
 
 

@@ -91,7 +91,7 @@ def test_spans_without_a_context_are_one_trace_and_no_duplicates() -> None:
 
     first, second = decode_sdk(seeds), decode_sdk(seeds)
 
-    assert [each.span_id for each in first] == ["#1", "#2", "#3"]
+    assert [each.span_id for each in first] == ["#000001", "#000002", "#000003"]
     assert len({each.trace_id for each in first}) == 1
     assert first[0].trace_id.startswith("#")
     assert first[0].trace_id != second[0].trace_id
@@ -160,6 +160,13 @@ def test_endless_values_are_decode_errors() -> None:
         decode_sdk([ReadableSpan(name="f", attributes={"v": endless()})])
 
 
+def test_the_ids_made_up_keep_the_order_of_the_spans() -> None:
+    found = decode_sdk([ReadableSpan(name="f") for _ in range(12)])
+
+    ids = [each.span_id for each in found]
+    assert sorted(ids) == ids
+
+
 def test_a_mix_is_one_list_and_its_invalid_ids_one_trace() -> None:
     given = span()
     seed = ReadableSpan(name="seed")
@@ -169,7 +176,7 @@ def test_a_mix_is_one_list_and_its_invalid_ids_one_trace() -> None:
 
     assert found[0] is given
     assert [each.name for each in found[1:]] == ["seed", "zero", "zero"]
-    assert [each.span_id for each in found[1:]] == ["#1", "#2", "#3"]
+    assert [each.span_id for each in found[1:]] == ["#000001", "#000002", "#000003"]
     assert len({each.trace_id for each in found[1:]}) == 1
 
 

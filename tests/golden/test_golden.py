@@ -42,7 +42,7 @@ def trajectory_of(case: dict[str, Any]) -> Trajectory:
     spans = [
         Span(
             trace_id="golden",
-            span_id=f"#{number}",
+            span_id=f"#{number:03}",
             name=each["name"],
             start_ns=each["start_time"],
             end_ns=each["end_time"],
