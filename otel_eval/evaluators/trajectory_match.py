@@ -31,7 +31,7 @@ Mode: TypeAlias = Literal["exact", "in_order", "any_order", "unordered", "subset
 ArgsMode: TypeAlias = Literal["exact", "subset", "superset", "ignore"]
 
 _MOST_EDITS: Final = 5
-_ABSENT: Final[Pattern] = compile_pattern({"$absent": True})
+_NULL_OR_ABSENT: Final = Pattern(key=object(), test=lambda value: value is None, absent=True)
 
 
 def _read_tool_args(given: object) -> object:
@@ -102,12 +102,16 @@ _CALL_SCHEMA: Final = {
 
 
 def _at_paths(args: dict[str, Json], names: Sequence[str]) -> dict[Path, Pattern]:
-    """`to`, or `options.cc` for a key further down; a key that is not expected must be absent."""
+    """`to`, or `options.cc` for a key further down.
+
+    As in LangChain, where such lists come from, null at a key is the same as no such key.
+    """
     fields: dict[Path, Pattern] = {}
     for name in names:
         path = (name,) if name in args else tuple(name.split("."))
         value = at(args, path)
-        fields[path] = _ABSENT if value is MISSING else compile_pattern(value, name)
+        is_nothing = value is MISSING or value is None
+        fields[path] = _NULL_OR_ABSENT if is_nothing else compile_pattern(value, name)
     return fields
 
 

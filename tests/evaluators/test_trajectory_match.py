@@ -113,6 +113,26 @@ def test_tool_args_overrides_the_mode_for_one_tool(
     assert score.value == value
 
 
+@pytest.mark.parametrize("copies", [1, 5], ids=["tested", "indexed"])
+@pytest.mark.parametrize(
+    ("wanted", "given", "value"),
+    [
+        ({"to": None}, {}, 1.0),
+        ({}, {"to": None}, 1.0),
+        ({"to": None}, {"to": None}, 1.0),
+        ({"to": None}, {"to": 0}, 0.0),
+        ({"to": {"$absent": True}}, {"to": None}, 0.0),
+    ],
+)
+def test_in_a_list_of_keys_null_is_the_same_as_no_such_key(
+    wanted: Mapping[str, Any], given: Mapping[str, Any], value: float, copies: int
+) -> None:
+    expected = [{"name": "mail", "args": wanted}] * copies
+    calls: list[str | ToolCall] = [call("mail", given)] * copies
+
+    assert judge(expected, calls, tool_args={"mail": ["to"]}).value == value
+
+
 @pytest.mark.parametrize("args", ["exact", "subset", "superset"])
 def test_matchers_work_in_every_mode(args: str) -> None:
     wanted = {"q": {"$regex": "^cat"}, "limit": {"$range": [1, 10]}, "page": {"$absent": True}}
