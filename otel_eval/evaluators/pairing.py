@@ -6,16 +6,18 @@ compete, so each tool is settled by itself: equal arguments first, the rest by m
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
-from otel_eval.evaluators.call_index import Expectation, Path, ToolMasks
+from otel_eval.evaluators.call_index import FEW, Expectation, Path, ToolMasks
 from otel_eval.evaluators.matchers import Pattern, compile_fields
 from otel_eval.evaluators.matching import Masks, key, pair
 from otel_eval.evaluators.values import arguments
 from otel_eval.model import UNRECORDED, Json, Recorded, ToolCall
+
+Tests: TypeAlias = Mapping[str, Sequence[tuple[int, Callable[[Recorded], bool]]]]
 
 
 @dataclass
@@ -26,8 +28,6 @@ class Pairing:
     pairs: dict[int, int] = field(default_factory=dict)
     nearest: dict[int, int] = field(default_factory=dict)
     """For expected calls without a partner a left-over call of the same tool, to explain by."""
-    spare: list[int] = field(default_factory=list)
-    """The calls of expected tools that are left over after that."""
     possible: int = 0
     """How many pairs more there could be, had everything been recorded."""
     undecided: str = ""
@@ -46,11 +46,6 @@ class Pairing:
         """The tool whose unrecorded values would decide the score; empty if they could not."""
         could_be_perfect = len(self.pairs) + self.possible == self.total
         return self.undecided if could_be_perfect or not strict else ""
-
-    def leave(self, lost: Sequence[int], actual: Sequence[int]) -> None:
-        """Note what one tool has left on both sides."""
-        self.nearest.update(zip(lost, actual, strict=False))
-        self.spare.extend(actual[len(lost) :])
 
     def explained(
         self, labels: Sequence[str], expected: Sequence[Json], actual: Sequence[Recorded]
@@ -86,7 +81,8 @@ class Relation:
 class Plan(ABC):
     """Expected calls, ready to be paired with actual ones.
 
-    What is equal is paired first, by look-up; only the rest has to be searched.
+    Most trajectories are as expected, so what comes in the expected order or is equal is paired
+    first, by a test or a look-up each; only the rest has to be searched.
     """
 
     equals_stay: ClassVar[bool]
@@ -94,10 +90,15 @@ class Plan(ABC):
 
     def __init__(self, tools: Sequence[str], keys: Sequence[Hashable]) -> None:
         self.tools = tools
-        self._names = frozenset(tools)
-        self._equals: dict[Hashable, list[int]] = {}
-        for i, own in enumerate(zip(tools, keys, strict=True)):
-            self._equals.setdefault(own, []).append(i)
+        self._expected: dict[str, list[int]] = {}
+        self._equals: dict[str, dict[Hashable, list[int]]] = {}
+        for i, (tool, own) in enumerate(zip(tools, keys, strict=True)):
+            self._expected.setdefault(tool, []).append(i)
+            self._equals.setdefault(tool, {}).setdefault(own, []).append(i)
+
+    @cached_property
+    def _tests(self) -> Tests:
+        return self.tests()
 
     @cached_property
     def labels(self) -> list[str]:
@@ -117,54 +118,49 @@ class Plan(ABC):
     def relate(self, expected: Sequence[int], calls: Sequence[ToolCall]) -> Relation:
         """Which of these calls, all of one tool, fit which of its expectations."""
 
+    def tests(self) -> Tests:
+        """For each tool its expectations, and what the arguments of a call must pass to meet each.
+
+        Empty where no test is faster than the look-up of an equal.
+        """
+        return {}
+
     def pair(self, calls: Sequence[ToolCall]) -> Pairing:
         """As many pairs as there can be."""
         made = Pairing(len(self.tools))
-        left = self._pair_equal(made.pairs, calls)
-        if len(made.pairs) == len(self.tools):
-            made.spare = left
-            return made
-        lost = made.lost
-        if not self.equals_stay:
-            left = self._reopen(made.pairs, {self.tools[i] for i in lost}, left)
-            lost = made.lost
-        for expected, actual in self._by_tool(lost, left, calls):
-            self._pair_tool(made, expected, actual, calls)
+        self._pair_in_order(made.pairs, calls)
+        if len(made.pairs) < made.total:
+            for tool, actual in self._unsettled(made.pairs, calls).items():
+                self._pair_tool(made, self._expected[tool], actual, calls)
         return made
 
-    def _pair_equal(self, pairs: dict[int, int], calls: Sequence[ToolCall]) -> list[int]:
-        """Adds pairs of equals and gives back the calls of expected tools that are left."""
-        names, equals, key_of = self._names, self._equals, self.key_of
-        left: list[int] = []
-        taken: dict[Hashable, int] = {}
+    def _pair_in_order(self, pairs: dict[int, int], calls: Sequence[ToolCall]) -> None:
+        """Adds the pairs of each tool whose expectations are all met one after the other."""
+        tests = self._tests
+        met: dict[str, int] = {}
         for j, call in enumerate(calls):
-            if call.name not in names:
-                continue
-            own = (call.name, key_of(call))
-            wanted = equals.get(own, ())
-            nth = taken.get(own, 0)
-            if nth < len(wanted):
-                pairs[wanted[nth]] = j
-                taken[own] = nth + 1
-            else:
-                left.append(j)
-        return left
+            name = call.name
+            if name in tests:
+                nth, waiting = met.get(name, 0), tests[name]
+                if nth < len(waiting) and waiting[nth][1](call.arguments):
+                    pairs[waiting[nth][0]] = j
+                    met[name] = nth + 1
+        if len(pairs) < len(self.tools):
+            for name, nth in met.items():
+                if nth < len(tests[name]):
+                    for i, _ in tests[name][:nth]:
+                        del pairs[i]
 
-    def _reopen(self, pairs: dict[int, int], tools: Set[str], left: Sequence[int]) -> list[int]:
-        """Takes the pairs of these tools apart again."""
-        again = [i for i in pairs if self.tools[i] in tools]
-        return sorted([*left, *(pairs.pop(i) for i in again)])
-
-    def _by_tool(
-        self, lost: Sequence[int], left: Sequence[int], calls: Sequence[ToolCall]
-    ) -> Iterable[tuple[list[int], list[int]]]:
-        """What is expected of each tool, and its calls."""
-        tools: dict[str, tuple[list[int], list[int]]] = {}
-        for i in lost:
-            tools.setdefault(self.tools[i], ([], []))[0].append(i)
-        for j in left:
-            tools.setdefault(calls[j].name, ([], []))[1].append(j)
-        return tools.values()
+    def _unsettled(
+        self, pairs: Mapping[int, int], calls: Sequence[ToolCall]
+    ) -> dict[str, list[int]]:
+        """The calls of each tool that has expectations left."""
+        positions: dict[str, list[int]] = {}
+        left = {tool for tool, expected in self._expected.items() if expected[0] not in pairs}
+        for j, call in enumerate(calls):
+            if call.name in left:
+                positions.setdefault(call.name, []).append(j)
+        return positions
 
     def _pair_tool(
         self,
@@ -173,23 +169,53 @@ class Plan(ABC):
         actual: Sequence[int],
         calls: Sequence[ToolCall],
     ) -> None:
-        if not expected or not actual:
-            made.leave(expected, actual)
-            return
+        if len(actual) > FEW or not self._tests:
+            equal = self._pair_equal(actual, calls)
+            if len(equal) == len(expected):
+                made.pairs.update(equal)
+                return
+            if self.equals_stay:
+                made.pairs.update(equal)
+                taken = set(equal.values())
+                expected = [i for i in expected if i not in equal]
+                actual = [j for j in actual if j not in taken]
+        if actual:
+            self._search(made, expected, actual, calls)
+
+    def _pair_equal(self, actual: Sequence[int], calls: Sequence[ToolCall]) -> dict[int, int]:
+        """Pairs of equals among the calls of one tool."""
+        equals, key_of = self._equals[calls[actual[0]].name], self.key_of
+        pairs: dict[int, int] = {}
+        taken: dict[Hashable, int] = {}
+        for j in actual:
+            own = key_of(calls[j])
+            wanted = equals.get(own, ())
+            nth = taken.get(own, 0)
+            if nth < len(wanted):
+                pairs[wanted[nth]] = j
+                taken[own] = nth + 1
+        return pairs
+
+    def _search(
+        self,
+        made: Pairing,
+        expected: Sequence[int],
+        actual: Sequence[int],
+        calls: Sequence[ToolCall],
+    ) -> None:
         relation = self.relate(expected, [calls[j] for j in actual])
         found = relation.pairs()
         if more := relation.could_add(len(found)):
             made.possible += more
             made.undecided = made.undecided or calls[actual[0]].name
         if not found:
-            made.leave(expected, actual)
+            made.nearest.update(zip(expected, actual, strict=False))
             return
         made.pairs.update((expected[i], actual[j]) for i, j in found.items())
         taken = set(found.values())
-        made.leave(
-            [each for i, each in enumerate(expected) if i not in found],
-            [each for j, each in enumerate(actual) if j not in taken],
-        )
+        lost = (each for i, each in enumerate(expected) if i not in found)
+        left = (each for j, each in enumerate(actual) if j not in taken)
+        made.nearest.update(zip(lost, left, strict=False))
 
 
 @dataclass(frozen=True)
@@ -240,8 +266,14 @@ class ArgsPlan(Plan):
     def key_of(self, call: ToolCall) -> Hashable:
         return key(arguments(call))
 
+    def tests(self) -> Tests:
+        return {
+            tool: [(i, self._expectations[i].accepts) for i in expected]
+            for tool, expected in self._expected.items()
+        }
+
     def relate(self, expected: Sequence[int], calls: Sequence[ToolCall]) -> Relation:
-        index = ToolMasks({j: arguments(call) for j, call in enumerate(calls)})
+        index = ToolMasks(dict(enumerate(map(arguments, calls))))
         masks = [index.fitting(self._expectations[i]) for i in expected]
         return Relation(masks, index.unrecorded)
 
