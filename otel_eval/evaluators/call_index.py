@@ -4,13 +4,22 @@ Testing each expected call against each call made is a million tests for a thous
 calls are indexed by their argument values, as masks: bit j stands for call j.
 """
 
-from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import (
+    Callable,
+    Hashable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
 from otel_eval.evaluators.matchers import Pattern
-from otel_eval.evaluators.matching import key
+from otel_eval.evaluators.matching import EqualTo, key
 from otel_eval.evaluators.values import arguments
 from otel_eval.model import UNRECORDED, Json, Recorded, ToolCall
 
@@ -18,7 +27,7 @@ Path: TypeAlias = tuple[str, ...]
 """Where in the arguments: a key, then keys below it."""
 
 MISSING: Final = object()
-_SCALARS: Final = frozenset((str, int, float, type(None)))
+_SCALARS: Final = frozenset((str, int, type(None)))
 FEW: Final = 3  # to test so many calls is faster than to index them
 
 
@@ -51,8 +60,8 @@ class Expectation:
         for name in self._numbers:
             if type(given[name]) is bool:  # which Python takes for 1 or 0
                 return False
-        for name, own in self._plain:
-            if key(given.get(name, MISSING)) != own:
+        for name, equals in self._plain:
+            if not equals(given.get(name, MISSING)):
                 return False
         for path in self._others:
             if not self._fits(given, path):
@@ -61,8 +70,8 @@ class Expectation:
 
     @cached_property
     def _scalars(self) -> dict[str, Json]:
-        """The arguments that Python itself can compare, all at once; they are their own keys."""
-        return {name: own for name, own in self._required if type(own) in _SCALARS}
+        """The arguments that Python itself can compare, all at once."""
+        return {name: each.value for name, each in self._required if type(each.value) in _SCALARS}
 
     @cached_property
     def _scalar_items(self) -> ItemsView[str, Json]:
@@ -70,17 +79,21 @@ class Expectation:
 
     @cached_property
     def _numbers(self) -> tuple[str, ...]:
-        return tuple(name for name, each in self._scalars.items() if type(each) in (int, float))
+        return tuple(name for name, each in self._scalars.items() if type(each) is int)
 
     @cached_property
-    def _plain(self) -> tuple[tuple[str, Hashable], ...]:
-        return tuple((name, own) for name, own in self._required if name not in self._scalars)
-
-    @cached_property
-    def _required(self) -> tuple[tuple[str, Hashable], ...]:
-        """The arguments that must be there and equal, with the keys of their values."""
+    def _plain(self) -> tuple[tuple[str, Callable[[Json], bool]], ...]:
         return tuple(
-            (path[0], each.key)
+            (name, EqualTo(each.value) if type(each.value) in (dict, list) else each.accepts)
+            for name, each in self._required
+            if name not in self._scalars
+        )
+
+    @cached_property
+    def _required(self) -> tuple[tuple[str, Pattern], ...]:
+        """The arguments that must be there and equal."""
+        return tuple(
+            (path[0], each)
             for path, each in self.fields.items()
             if len(path) == 1 and each.plain and not self.may_lack
         )

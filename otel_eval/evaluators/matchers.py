@@ -5,7 +5,7 @@ Expected JSON is compiled once, when the configuration is read, into a `Pattern`
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Final, Protocol
 
@@ -37,6 +37,8 @@ class Pattern:
     """None where no matcher is inside: then the value's own key decides."""
     absent: bool = False
     anything: bool = False
+    value: Json = field(default=None, compare=False)
+    """The only value accepted, where no matcher is inside."""
 
     @property
     def plain(self) -> bool:
@@ -54,7 +56,12 @@ def compile_pattern(expected: Json, place: str = "") -> Pattern:
         return object_pattern(compile_fields(expected, place))
     if isinstance(expected, list | tuple):
         return _array([_item(each, f"{place}[{i}]") for i, each in enumerate(expected)])
-    return Pattern(key(expected))
+    return literal(expected)
+
+
+def literal(value: Json) -> Pattern:
+    """The value itself, whatever it looks like."""
+    return Pattern(key(value), value=value)
 
 
 def compile_fields(expected: Mapping[str, Json], place: str = "") -> dict[str, Pattern]:
@@ -85,7 +92,7 @@ def object_pattern(fields: Mapping[str, Pattern]) -> Pattern:
     """An object with exactly these fields."""
     own = frozenset([(name, each.key) for name, each in fields.items()])
     if all(each.plain for each in fields.values()):
-        return Pattern(own)
+        return Pattern(own, value={name: each.value for name, each in fields.items()})
     required = {name: each for name, each in fields.items() if not each.absent}
 
     def test(value: Json) -> bool:
@@ -108,7 +115,7 @@ def _item(expected: Json, place: str) -> Pattern:
 def _array(items: list[Pattern]) -> Pattern:
     own = tuple([each.key for each in items])
     if all(each.plain for each in items):
-        return Pattern(own)
+        return Pattern(own, value=[each.value for each in items])
 
     def test(value: Json) -> bool:
         return (
@@ -267,5 +274,5 @@ _MATCHERS: Final[Mapping[str, Callable[[Json], Pattern]]] = {
     "$in": _in,
     "$type": _type,
     "$absent": _absent,
-    "$literal": lambda setting: Pattern(key(setting)),
+    "$literal": literal,
 }

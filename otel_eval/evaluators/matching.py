@@ -56,6 +56,45 @@ def key(value: Json) -> Hashable:
     return (kind, repr(value))
 
 
+class EqualTo:
+    """JSON equality with one value, for many others.
+
+    Python compares whole values at once, and takes true for 1: where the value has one of them,
+    the other is looked at again.
+    """
+
+    def __init__(self, value: Json) -> None:
+        self._value = value
+        self._key = key(value)
+        self._doubtful = tuple(_doubtful(value))
+
+    def __call__(self, other: Json) -> bool:
+        if self._value != other:
+            return key(other) == self._key  # a tuple may stand for a list
+        for path, is_boolean in self._doubtful:
+            if isinstance(_at(other, path), bool) is not is_boolean:
+                return False
+        return True
+
+
+def _doubtful(value: Json, *path: str | int) -> Iterator[tuple[tuple[str | int, ...], bool]]:
+    """Where 0, 1, true and false are, and which of them are booleans."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _doubtful(each, *path, name)
+    elif isinstance(value, list | tuple):
+        for i, each in enumerate(value):
+            yield from _doubtful(each, *path, i)
+    elif isinstance(value, int | float) and value in (0, 1):
+        yield path, isinstance(value, bool)
+
+
+def _at(value: Json, path: Sequence[str | int]) -> Json:
+    for step in path:
+        value = value[step]
+    return value
+
+
 def equal(left: Json, right: Json) -> bool:
     """JSON equality: 1 = 1.0, true ≠ 1, a list is not an object, key order is free."""
     return key(left) == key(right)

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from otel_eval.evaluators.base import Evaluator, Settings, listed, plural
 from otel_eval.evaluators.capture import incomplete, unrecorded
-from otel_eval.evaluators.matchers import Pattern, compile_pattern
+from otel_eval.evaluators.matchers import Pattern, compile_pattern, literal
 from otel_eval.evaluators.matching import key
 from otel_eval.evaluators.pairing import Pairing, Plan, Relation
 from otel_eval.evaluators.values import output_forms, read_text
@@ -31,7 +31,7 @@ class ExpectedOutput(Settings):
     def pattern(self) -> Pattern:
         """Text stands for a value; what looks like a matcher in it is part of that value."""
         if isinstance(self.output, str):
-            return Pattern(key(read_text(self.output)))
+            return literal(read_text(self.output))
         return compile_pattern(self.output)
 
 

@@ -28,6 +28,7 @@ SIZES: Final = (10, 100, 1000)
 GOALS: Final[Mapping[str, tuple[int, ...]]] = {
     "tool-call-order": (8, 100, 1000),
     "tool-call-args": (5, 20, 100),
+    "tool-call-args, some of the keys": (5, 20, 100),
     "tool-call-args, one in ten changed": (5, 20, 100),
     "tool-call-count": (0, 0, 0),
     "tool-call-output": (0, 0, 0),
@@ -99,6 +100,12 @@ def expectations(size: int) -> dict[str, dict[str, Any]]:
         },
         "tool-call-args": {
             "tool_calls": [{"name": call.name, "args": call.arguments} for call in calls],
+            "subset": True,
+        },
+        "tool-call-args, some of the keys": {
+            "tool_calls": [
+                {"name": call.name, "args": {"query": call.arguments["query"]}} for call in calls
+            ],
             "subset": True,
         },
         "tool-call-args, one in ten changed": {
@@ -202,7 +209,12 @@ def one_tool() -> Trajectory:
     calls = [
         ToolCall(
             name="tool",
-            arguments={"a": pick.randrange(30), "b": pick.randrange(30), "c": pick.randrange(3)},
+            arguments={
+                "a": pick.randrange(30),
+                "b": pick.randrange(30),
+                "c": pick.randrange(3),
+                "text": f"about {pick.randrange(200)}",
+            },
             output=pick.randrange(5),
         )
         for _ in range(1000)
@@ -224,15 +236,28 @@ def ladder() -> list[dict[str, Any]]:
     return [{"name": "tool", "args": {"a": {"$range": [0, i / 33]}}} for i in range(1000)]
 
 
+def matchers() -> list[dict[str, Any]]:
+    """Matchers of every width that overlap."""
+    kinds: list[Callable[[int], Any]] = [
+        lambda i: {"a": {"$any": True}, "b": i % 30},
+        lambda i: {"a": {"$in": [i % 30, i % 7, {"$type": "string"}]}},
+        lambda i: {"text": {"$regex": f"^about .*{i % 50}$"}},
+        lambda i: {"text": {"$regex": "about"}, "c": i % 3},
+    ]
+    return [{"name": "tool", "args": kinds[i % len(kinds)](i)} for i in range(1000)]
+
+
 def adversarial() -> dict[str, dict[str, Any]]:
     wanted, outputs = wanted_of_one_tool(), [{"name": "tool", "output": 1}] * 1000
     accuracy = [{"tool": each["name"], "args": each["args"]} for each in wanted]
-    full = [{**each, "args": {"a": 1, "b": 1, "c": 1, **each["args"]}} for each in wanted]
+    others = {"a": 1, "b": 1, "c": 1, "text": {"$any": True}}
+    full = [{**each, "args": {**others, **each["args"]}} for each in wanted]
     match = {"type": "trajectory-match", "partial": True}
     modes = ("exact", "in_order", "any_order", "unordered", "subset")
     return {
         "tool-call-args": {"type": "tool-call-args", "tool_calls": wanted},
         "tool-call-args, ranges": {"type": "tool-call-args", "tool_calls": ladder()},
+        "tool-call-args, matchers": {"type": "tool-call-args", "tool_calls": matchers()},
         "tool-call-output": {"type": "tool-call-output", "tool_outputs": outputs},
         "tool-call-accuracy": {"type": "tool-call-accuracy", "expected": accuracy},
         "tool-call-order": {"type": "tool-call-order", "tool_calls_order": [["tool"] * 10] * 100},
@@ -259,6 +284,15 @@ def adversarial() -> dict[str, dict[str, Any]]:
             "mode": "unordered",
             "expected": ladder(),
             "args": "superset",
+        },
+        **{
+            f"trajectory-match, {mode}, matchers": {
+                **match,
+                "mode": mode,
+                "expected": matchers(),
+                "args": "superset",
+            }
+            for mode in modes
         },
         "tool-loop": {"type": "tool-loop"},
     }

@@ -6,11 +6,12 @@ from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from otel_eval.evaluators import BUILT_IN, Evaluator, parse
 from otel_eval.evaluators.matching import (
+    EqualTo,
     align,
     align_weighted,
     assign,
@@ -377,3 +378,21 @@ def is_subsequence(part: Sequence[str], full: Sequence[str]) -> bool:
 
 def is_monotone(pairs: Sequence[tuple[int, int]]) -> bool:
     return all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
+
+
+JSON = st.recursive(
+    values | st.floats() | st.sampled_from([False, 0.0, (1,), {"k": True}]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(tools, inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@law
+@given(JSON, JSON)
+@example({"a": [1]}, {"a": [True]})
+@example({"a": [False]}, {"a": [0]})
+@example([1], [1.0])
+@example([(0,)], [[0]])
+def test_comparing_with_one_value_is_json_equality(value: Any, other: Any) -> None:
+    assert EqualTo(value)(other) == equal(value, other)
+    assert EqualTo(value)(value)
