@@ -18,6 +18,7 @@ from otel_eval.model import Score, Skip, Trajectory
 
 GROUP: Final = "otel_eval.evaluators"
 Function: TypeAlias = Callable[..., bool | float | Score | Skip]
+_Kind: Final = inspect.Parameter
 
 
 class PluginError(ValueError):
@@ -88,6 +89,7 @@ def from_function(function: Function, type_id: str) -> type[FunctionEvaluator]:
         hints = get_type_hints(function)
     except NameError as error:
         raise PluginError(f"{type_id} has an annotation that is not defined: {error}") from error
+    _check_callable(function, type_id)
     settings = list(inspect.signature(function).parameters.values())[1:]
     fields: dict[str, Any] = {
         each.name: (hints.get(each.name, Any), ... if each.default is each.empty else each.default)
@@ -100,3 +102,15 @@ def from_function(function: Function, type_id: str) -> type[FunctionEvaluator]:
     made.function = staticmethod(function)
     made.parameters = tuple(fields)
     return made
+
+
+def _check_callable(function: Function, type_id: str) -> None:
+    """What could never be asked is told when the rules are read, not once per trace."""
+    if inspect.iscoroutinefunction(function):
+        raise PluginError(f"{type_id} is async; an evaluator answers at once")
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters or parameters[0].kind in (_Kind.KEYWORD_ONLY, _Kind.VAR_KEYWORD):
+        raise PluginError(f"{type_id} takes no trajectory as its first parameter")
+    for each in parameters[1:]:
+        if each.name in Evaluator.model_fields:
+            raise PluginError(f"{type_id} has a parameter {each.name}, which every evaluator has")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from otel_eval import evaluators
 from otel_eval.errors import ConfigError
-from otel_eval.model import Score, Skip
+from otel_eval.model import Score, Skip, Trajectory
 from tests.conftest import call, trajectory
 
 PLACE = "rules[2].evaluators[0]"
@@ -270,6 +271,38 @@ def test_a_function_with_an_unknown_annotation_cannot_be_used() -> None:
 
     with pytest.raises(evaluators.plugins.PluginError, match="annotation that is not defined"):
         evaluators.plugins.from_function(judge, "mine:judge")
+
+
+async def later(trajectory: Trajectory) -> bool:  # noqa: ARG001
+    return True
+
+
+def blind(*, most: int = 1) -> bool:  # noqa: ARG001
+    return True
+
+
+def unasked() -> bool:
+    return True
+
+
+def renamed(trajectory: Trajectory, *, name: str) -> bool:  # noqa: ARG001
+    return True
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (later, "is async"),
+        (blind, "takes no trajectory"),
+        (unasked, "takes no trajectory"),
+        (renamed, "has a parameter name, which every evaluator has"),
+    ],
+)
+def test_a_function_that_could_never_be_asked_is_refused(
+    function: Callable[..., Any], text: str
+) -> None:
+    with pytest.raises(evaluators.plugins.PluginError, match=f"mine:it {text}"):
+        evaluators.plugins.from_function(function, "mine:it")
 
 
 @pytest.mark.parametrize("config", SOUND, ids=lambda config: config["type"])
