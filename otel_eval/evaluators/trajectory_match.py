@@ -135,12 +135,13 @@ class TrajectoryMatch(Evaluator):
         if not trajectory.whole:
             return incomplete(trajectory)
         calls = self.calls(trajectory)
-        certain, possible = self._relation(calls)
-        pairs = self._paired(certain, len(calls))
+        pairs = self._met_in_order(calls)
         value = self._value(len(pairs), len(calls))
-        if possible != certain:
-            best = self._value(len(self._paired(possible, len(calls))), len(calls))
-            if best != value:
+        if not pairs:
+            certain, possible = self._relation(calls)
+            pairs = self._paired(certain, len(calls))
+            value = self._value(len(pairs), len(calls))
+            if possible != certain and self._best(possible, calls) != value:
                 return unrecorded(trajectory, "arguments", _hidden(certain, possible, calls))
         script = self._script(pairs, calls)
         details = {"edit_script": script, "matched": len(pairs)}
@@ -157,6 +158,18 @@ class TrajectoryMatch(Evaluator):
     def _names(self) -> list[str]:
         return [each.name for each in self.expected]
 
+    def _met_in_order(self, calls: Sequence[ToolCall]) -> Pairs:
+        """Pairs of all that is expected, if it came one after the other; no mode can have more."""
+        pairs: Pairs = []
+        waiting = self._expectations
+        for j, call in enumerate(calls):
+            if len(pairs) == len(waiting):
+                break
+            name, expectation = waiting[len(pairs)]
+            if call.name == name and expectation.accepts(call.arguments):
+                pairs.append((len(pairs), j))
+        return pairs if len(pairs) == len(waiting) else []
+
     def _relation(self, calls: Sequence[ToolCall]) -> tuple[Masks, Masks]:
         """Which calls fit, and which might if their arguments had been recorded."""
         tools = index(calls)
@@ -169,6 +182,9 @@ class TrajectoryMatch(Evaluator):
             certain.append(fitting)
             possible.append(fitting | hidden if hidden else fitting)
         return certain, possible
+
+    def _best(self, possible: Masks, calls: Sequence[ToolCall]) -> float:
+        return self._value(len(self._paired(possible, len(calls))), len(calls))
 
     def _paired(self, masks: Masks, actual: int) -> Pairs:
         if self._ordered:
