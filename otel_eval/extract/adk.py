@@ -9,12 +9,15 @@ from otel_eval.model import UNRECORDED, Json, Recorded, Span
 
 _PREFIX = "gcp.vertex.agent."
 _PLACEHOLDERS = ("<not serializable>", "<not specified>")
+_CONTENT = ("tool_call_args", "tool_response")
+"""Both are `{}` where ADK is told to keep content out of its spans."""
 
 
 class Adk(GenAI):
     """A result that is no object is wrapped as {"result": …}; a failure answers {"error": …}."""
 
     id = "adk"
+    runs_tools = True
 
     def reads(self, span: Span) -> bool:
         return span.scope.name == "gcp.vertex.agent" or _PREFIX + "event_id" in span.attributes
@@ -41,29 +44,38 @@ class Adk(GenAI):
     def answer(self, raw: Json) -> tuple[Recorded, bool]:
         return _unwrapped(raw), True
 
+    def tool(self, span: Span) -> ToolReading | None:
+        reading = super().tool(span)
+        if reading is not None and reading.call_id in _PLACEHOLDERS:
+            reading.call_id = None
+        return reading
+
     def arguments(self, span: Span) -> Recorded:
-        raw = span.attributes.get(_PREFIX + "tool_call_args")
-        if raw is None or (raw == "{}" and "gen_ai.tool.call.arguments" in span.attributes):
-            return super().arguments(span)
-        arguments = json_value(raw)
-        return UNRECORDED if arguments in _PLACEHOLDERS else arguments
+        return _content(span, _PREFIX + "tool_call_args", "gen_ai.tool.call.arguments")
 
     def set_output(self, span: Span, reading: ToolReading) -> None:
-        for key in (_PREFIX + "tool_response", "gen_ai.tool.call.result"):
-            if key in span.attributes:
-                output = json_value(span.attributes[key])
-                if output in _PLACEHOLDERS:
-                    output = UNRECORDED
-                reading.output = _unwrapped(output)
-                if isinstance(output, dict) and set(output) == {"error"}:
-                    reading.error = str(output["error"])
-                    reading.output = UNRECORDED
-                return
+        output = _content(span, _PREFIX + "tool_response", "gen_ai.tool.call.result")
+        reading.output = _unwrapped(output)
+        if isinstance(output, dict) and set(output) == {"error"}:
+            reading.error = str(output["error"])
+            reading.output = UNRECORDED
+
+
+def _content(span: Span, own: str, common: str) -> Recorded:
+    """ADK's own attribute, else the conventions'. A value with a hole in it is no value."""
+    attributes = span.attributes
+    hidden = all(attributes.get(_PREFIX + key, "{}") == "{}" for key in _CONTENT)
+    raw = attributes.get(common if hidden else own, UNRECORDED)
+    if isinstance(raw, str) and any(word in raw for word in _PLACEHOLDERS):
+        return UNRECORDED
+    return json_value(raw)
 
 
 def _unwrapped(output: Recorded) -> Recorded:
-    if isinstance(output, dict) and set(output) == {"result"}:
-        return output["result"]
+    """Only what is no object is wrapped: an object under `result` is the tool's own answer."""
+    match output:
+        case {"result": inner, **rest} if not rest and not isinstance(inner, dict):
+            return inner
     return output
 
 
