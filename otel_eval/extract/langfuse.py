@@ -1,15 +1,18 @@
 """Langfuse's SDK: `langfuse.observation.type`, `.input` as {args, kwargs}, `.output`."""
 
+import re
 from collections.abc import Sequence
 
 from otel_eval.extract.common import first, model_call, number, parsed
 from otel_eval.extract.dialect import Content, Reading, ToolReading, Turn
 from otel_eval.extract.errors import error_of
 from otel_eval.extract.messages import turn, turns
-from otel_eval.extract.values import value_or_text
+from otel_eval.extract.values import SPACED, value_or_text
 from otel_eval.model import UNRECORDED, ModelCall, Recorded, Span
 
 _TYPE = "langfuse.observation.type"
+_INTEGER = re.compile(r"-?[1-9]\d{15,4000}")
+_LARGEST = 2**53 - 1
 
 
 class Langfuse:
@@ -63,9 +66,34 @@ def _tool(span: Span) -> ToolReading:
 
 
 def _content(span: Span, side: str) -> Recorded:
-    """Texts are written as they are, and None is not written at all."""
+    """Texts are written as they are, and None is not written at all.
+
+    Integers that JavaScript cannot hold are written as JSON strings: so a number of that size is
+    text, its JSON string is a number, and inside an object nobody can tell.
+    """
     raw = span.attributes.get(f"langfuse.observation.{side}", UNRECORDED)
-    return raw if raw == "null" else value_or_text(raw)
+    if not isinstance(raw, str) or raw == "null":
+        return raw
+    if _is_large(raw.strip('"')):
+        return raw if _is_large(raw) else int(raw.strip('"'))
+    is_python = span.resource.get("telemetry.sdk.language") == "python"
+    found = value_or_text(raw, SPACED) if is_python else value_or_text(raw)
+    return UNRECORDED if found != raw and _holds_large(found) else found
+
+
+def _is_large(text: str) -> bool:
+    return _INTEGER.fullmatch(text) is not None and abs(int(text)) > _LARGEST
+
+
+def _holds_large(value: Recorded) -> bool:
+    match value:
+        case str():
+            return _is_large(value)
+        case list():
+            return any(map(_holds_large, value))
+        case dict():
+            return any(map(_holds_large, value.values()))
+    return False
 
 
 def _arguments(given: Recorded) -> Recorded:
