@@ -2,12 +2,14 @@
 
 from otel_eval.extract.dialect import ToolReading
 from otel_eval.extract.genai import GenAI
-from otel_eval.extract.values import value_or_text
+from otel_eval.extract.values import SPACED, value_or_text
 from otel_eval.model import UNRECORDED, Json, Recorded, Span
 
 
 class AgentFramework(GenAI):
     """None is never written as `null`, so `null` is text."""
+
+    runs_tools = True
 
     def reads(self, span: Span) -> bool:
         return span.scope.name.startswith("agent_framework")
@@ -25,4 +27,4 @@ class AgentFramework(GenAI):
 
 
 def _value(raw: Json) -> Recorded:
-    return raw if raw == "null" else value_or_text(raw)
+    return raw if raw == "null" else value_or_text(raw, SPACED)

@@ -135,12 +135,39 @@ def ordered(calls: Iterable[Call]) -> list[Call]:
     return sorted(calls, key=lambda c: (c.start_ns, c.rank, c.spans[0].span_id))
 
 
-def recovered(talk: Conversation, models: Iterable[Span]) -> Iterator[Call]:
-    """Calls of an agent without tool spans, from what its models put out."""
+def recovered(
+    tree: Tree,
+    talk: Conversation,
+    models: Iterable[Span],
+    readings: Readings,
+    contents: Contents,
+) -> Iterator[Call]:
+    """Calls of an agent without tool spans, from what its models put out.
+
+    A tool that was not offered was made up. A library that runs the tools itself ran one only if it
+    was offered and a model was shown the answer: a structured output is often asked for as a tool.
+    """
     ids = {span.span_id for span in models}
     for rank, (span, request) in enumerate(talk.requests):
-        if span.span_id in ids and request.name and request.call_id:
-            yield _recover(span, request, talk.results.get(request.call_id), rank)
+        if span.span_id not in ids or not request.name or not request.call_id:
+            continue
+        result = talk.results.get(request.call_id)
+        offered = _offered(tree, span, contents)
+        if readings[span.span_id].runs_tools:
+            was_run = result is not None and request.name in offered
+        else:
+            was_run = not offered or request.name in offered
+        if was_run:
+            yield _recover(span, request, result, rank)
+
+
+def _offered(tree: Tree, span: Span, contents: Contents) -> set[str]:
+    """The tools that the model had, or the agent around it; empty where nobody says."""
+    for each in (span, *tree.ancestors(span)):
+        tools = contents.of(each).tools
+        if tools:
+            return {tool.name for tool in tools}
+    return set()
 
 
 def _recover(span: Span, request: Request, result: Result | None, rank: int) -> Call:
@@ -390,6 +417,9 @@ def _error_text(result: Result) -> str:
 
 def _fill_output(reading: ToolReading, result: Result) -> None:
     if result.output is UNRECORDED or result.failed:
+        return
+    if reading.output_text is not None and reading.output_text == result.text:
+        reading.output = reading.output_text
         return
     missing = reading.output is UNRECORDED and reading.output_fillable
     if missing or (not reading.output_sure and result.typed):

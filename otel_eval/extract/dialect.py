@@ -24,6 +24,8 @@ class ToolReading:
     """False where the text may be a text or a value, so that a typed message decides."""
     output_fillable: bool = True
     """False where a missing output must not be taken from a message."""
+    output_text: str | None = None
+    """What the output was if a message says the same: the span alone cannot tell it from JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,8 @@ class Result:
     output: Recorded = UNRECORDED
     typed: bool = False
     """Whether the message keeps the value's JSON type (then it settles an ambiguous span)."""
+    text: str | None = None
+    """The answer as it stands in the message, where it is a text."""
     failed: bool = False
 
 
@@ -69,6 +73,8 @@ class Reading:
     session: str | None = None
     no_call: bool = False
     """A tool span that is no call, such as a handoff: its agent has tool spans all the same."""
+    runs_tools: bool = False
+    """On a model span: the library runs the tools itself, and writes a span for each call."""
 
     @property
     def is_something(self) -> bool:

@@ -195,7 +195,7 @@ class Extraction:
         calls = completed(self._tree, calls, talk)
         if models:
             known = {call.reading.call_id for call in calls}
-            found = recovered(talk, models)
+            found = recovered(self._tree, talk, models, self._readings, self._contents)
             calls = ordered((*calls, *(c for c in found if c.reading.call_id not in known)))
         return [self._tool_call(c.spans[0], c.reading, c.start_ns, c.end_ns) for c in calls]
 

@@ -29,6 +29,8 @@ class GenAI:
     """`gen_ai.*`. Frameworks that encode values in a way of their own derive from it."""
 
     id = "genai"
+    runs_tools = False
+    """Whether the library runs the tools itself, and writes a span for each call."""
 
     def reads(self, span: Span) -> bool:
         attributes = span.attributes
@@ -53,6 +55,7 @@ class GenAI:
             reading.agent = reading.agent or _named_by_span(span)
         elif operation in _MODEL_OPERATIONS or _is_model(span):
             reading.model = model_call(span, _model(span), *_tokens(span))
+            reading.runs_tools = self.runs_tools
         return reading
 
     def content(self, span: Span) -> Content:
@@ -135,24 +138,22 @@ def _add_event(event: Event, inputs: list[Turn], outputs: list[Turn], answer: An
             if message is None:
                 body = {"content": attributes.get("message") or attributes.get("content")}
             calls = parsed(attributes.get("tool_calls"))
-            outputs.append(
-                turn({"role": "assistant", **({"tool_calls": calls} if calls else {}), **body})
-            )
-            inputs.extend(
-                turns([{"role": "tool", "content": parsed(attributes.get("tool.result"))}])
-            )
+            said = {"role": "assistant", **({"tool_calls": calls} if calls else {}), **body}
+            outputs.append(turn(said, answer))
+            shown = {"role": "tool", "content": parsed(attributes.get("tool.result"))}
+            inputs.append(turn(shown, answer))
         case (
             "gen_ai.user.message"
             | "gen_ai.assistant.message"
             | "gen_ai.system.message"
             | "gen_ai.tool.message"
         ):
-            inputs.append(_event_turn(event.name.split(".")[1], dict(attributes)))
+            inputs.append(_event_turn(event.name.split(".")[1], dict(attributes), answer))
         case _:
             pass
 
 
-def _event_turn(role: str, body: dict[str, Json]) -> Turn:
+def _event_turn(role: str, body: dict[str, Json], answer: Answer) -> Turn:
     content = body.get("content")
     blocks = parsed(content) if isinstance(content, str) else content
     if isinstance(blocks, list):
@@ -160,7 +161,7 @@ def _event_turn(role: str, body: dict[str, Json]) -> Turn:
     calls = parsed(body.get("tool_calls"))
     if calls:
         body["tool_calls"] = calls
-    return turn({**body, "role": role})
+    return turn({**body, "role": role}, answer)
 
 
 def _add_attribute_events(span: Span, inputs: list[Turn], outputs: list[Turn]) -> None:
@@ -173,7 +174,7 @@ def _add_attribute_events(span: Span, inputs: list[Turn], outputs: list[Turn]) -
             body = event.get("message") if event.get("event.name") == "gen_ai.choice" else event
             target = outputs if event.get("event.name") == "gen_ai.choice" else inputs
             if isinstance(body, dict):
-                target.append(turn(body))
+                target.append(turn(body, exact))
 
 
 def _event_arguments(span: Span) -> Recorded:

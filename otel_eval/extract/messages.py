@@ -1,5 +1,6 @@
 """Conversations as model spans record them: GenAI parts, OpenAI chat, LangChain, Bedrock blocks."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
@@ -59,12 +60,19 @@ def turn(message: dict[str, Json], answer: Answer = as_text) -> Turn:
     results = list(_block_results(blocks, answer))
     call_id = _text(body.get("tool_call_id") or (body.get("id") if role == "tool" else None))
     if role == "tool" and call_id and not results:
-        results = [Result(call_id=call_id, output=_told(parts), failed=_failed(body))]
+        results = [_answered(call_id, parts, answer, failed=_failed(body))]
     if body.get("type") == "function_call":
         requests.append(_request(body))
     if body.get("type") == "function_call_output":
-        results.append(Result(call_id=_text(body.get("call_id")), output=_told(body.get("output"))))
+        answered = str(body.get("call_id") or "")
+        results.append(_answered(answered, body.get("output"), answer, failed=False))
     return Turn(role=role, text=_words(parts), requests=requests, results=results)
+
+
+def _answered(call_id: str, raw: Json, answer: Answer, *, failed: bool) -> Result:
+    output, typed = (_told(raw), False) if answer is as_text else answer(raw)
+    said = raw if isinstance(raw, str) else None
+    return Result(call_id=call_id, output=output, typed=typed, text=said, failed=failed)
 
 
 def _told(raw: Json) -> Recorded:
@@ -154,9 +162,10 @@ def _block_results(blocks: Sequence[Json], answer: Answer) -> Iterable[Result]:
             case {"type": "tool_call_response" | "tool-result" | "tool_result"}:
                 yield _block_result(block, answer)
             case {"toolResult": {} as result}:
+                content = result.get("content")
                 yield Result(
                     call_id=_text(result.get("toolUseId")),
-                    output=text_blocks(result.get("content")),
+                    output=text_blocks(content) if answer is as_text else answer(content)[0],
                     failed=result.get("status") == "error",
                 )
             case {"functionResponse": {} as result} | {"function_response": {} as result}:
@@ -186,22 +195,25 @@ def dispatched(calls: Json) -> Sequence[Request]:
     ]
 
 
-def text_blocks(raw: Json) -> Recorded:
-    """Bedrock's list of one {text} or {json} block; more than one stay a list of their values."""
+def text_blocks(raw: Json, *layouts: re.Pattern[str]) -> Recorded:
+    """Bedrock's list of one {text} or {json} block; more than one stay a list of their values.
+
+    `layouts`: how the writer lays out JSON, where that is known.
+    """
     if not isinstance(raw, list) or not raw:
         return UNRECORDED if raw is None else raw
-    values = [_block_value(block) for block in raw]
+    values = [_block_value(block, layouts) for block in raw]
     if any(each is UNRECORDED for each in values):
         return UNRECORDED
     return values[0] if len(values) == 1 else values
 
 
-def _block_value(block: Json) -> Recorded:
+def _block_value(block: Json, layouts: Sequence[re.Pattern[str]]) -> Recorded:
     match block:
         case {"json": inner}:
             return inner
         case {"text": str(text)}:
-            return value_or_text(text)
+            return value_or_text(text, *layouts)
     return block
 
 

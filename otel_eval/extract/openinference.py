@@ -1,15 +1,22 @@
 """OpenInference (Arize): `openinference.span.kind`, `input.value`, `output.value`, `llm.*`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from otel_eval.extract.common import first, model_call, number, parsed, text, tool_definitions
 from otel_eval.extract.dialect import Content, Reading, ToolReading, Turn
 from otel_eval.extract.errors import error_of
 from otel_eval.extract.genai import MERGED
-from otel_eval.extract.messages import dispatched, turn, turns
-from otel_eval.extract.values import json_value, stringified, value, value_or_text
+from otel_eval.extract.messages import Answer, as_text, dispatched, turn, turns
+from otel_eval.extract.values import (
+    SPACED,
+    json_value,
+    stringified,
+    text_value,
+    value,
+    value_or_text,
+)
 from otel_eval.model import UNRECORDED, Json, Recorded, Span, Tool
 
 _SCOPE = "openinference.instrumentation."
@@ -40,6 +47,7 @@ class OpenInference:
             case "LLM":
                 model = text(attributes.get("llm.model_name"))
                 reading.model = model_call(span, model, *_tokens(span))
+                reading.runs_tools = library in _READERS
             case "AGENT":
                 _agent(span, library, reading)
             case _:
@@ -167,7 +175,7 @@ def _read_langchain(span: Span, reading: ToolReading) -> None:
     match message:
         case {"type": "tool", "data": {"tool_call_id": call_id, "content": content} as data}:
             reading.call_id = reading.call_id or text(call_id)
-            reading.output = value_or_text(content)
+            reading.output = value_or_text(content, SPACED)
             if data.get("status") == "error":
                 reading.error = reading.error or str(content)
         case None:
@@ -177,10 +185,15 @@ def _read_langchain(span: Span, reading: ToolReading) -> None:
 
 
 def _read_openai_agents(span: Span, reading: ToolReading) -> None:
-    """Text without a mime type is text, whatever it looks like."""
+    """Text without a mime type is text. Texts that are JSON are tagged so, as objects are.
+
+    The model is shown `str()` of the value: where that is what stands here, the value is a text.
+    """
     reading.arguments = value(span.attributes.get("input.value", UNRECORDED))
     raw, is_json = _raw(span, "output")
-    reading.output = json_value(raw) if is_json else raw
+    reading.output = value_or_text(raw, SPACED) if is_json else text_value(raw)
+    if is_json and isinstance(raw, str) and raw not in (reading.output, str(reading.output)):
+        reading.output_sure, reading.output_text = False, raw
 
 
 def _read_llama_index(span: Span, reading: ToolReading) -> None:
@@ -208,7 +221,7 @@ def _read_smolagents(span: Span, reading: ToolReading) -> None:
     else:
         reading.arguments = given
     raw, is_json = _raw(span, "output")
-    reading.output = json_value(raw) if is_json else raw
+    reading.output = json_value(raw) if is_json else text_value(raw)
 
 
 def _named(given: dict[str, Any], parameters: Json) -> Recorded:
@@ -230,13 +243,14 @@ def _named(given: dict[str, Any], parameters: Json) -> Recorded:
 
 
 def _read_crewai(span: Span, reading: ToolReading) -> None:
-    """Text, numbers, booleans and None are all written as text/plain."""
+    """Text, numbers, booleans and None are all written as text/plain; lists and objects are not."""
     reading.arguments = value(span.attributes.get("input.value", UNRECORDED))
     raw, is_json = _raw(span, "output")
     if is_json:
         reading.output = json_value(raw)
     else:
-        reading.output = stringified(raw) if isinstance(raw, str) else raw
+        told = stringified(raw) if isinstance(raw, str) else raw
+        reading.output = text_value(raw) if isinstance(told, str | list | dict) else told
 
 
 _READERS = {
@@ -248,6 +262,22 @@ _READERS = {
 }
 
 
+def _langchain_answer(raw: Json) -> tuple[Recorded, bool]:
+    return value_or_text(raw, SPACED), False
+
+
+def _openai_agents_answer(raw: Json) -> tuple[Recorded, bool]:
+    """The model is shown `str()` of the value: what looks like a number or None may be text."""
+    told = stringified(raw) if isinstance(raw, str) else raw
+    return (told if isinstance(told, str | list | dict) else UNRECORDED), False
+
+
+_ANSWERS: Mapping[str, Answer] = {
+    "langchain": _langchain_answer,
+    "openai_agents": _openai_agents_answer,
+}
+
+
 def _conversation(span: Span) -> tuple[Sequence[Turn], Sequence[Turn]]:
     sides: dict[str, dict[int, dict[str, Any]]] = {"input": {}, "output": {}}
     for key, raw in span.attributes.items():
@@ -255,8 +285,9 @@ def _conversation(span: Span) -> tuple[Sequence[Turn], Sequence[Turn]]:
         if found:
             message = sides[found.group(1)].setdefault(int(found.group(2)), {})
             _set(message, found.group(3), raw)
+    answer = _ANSWERS.get(span.scope.name.removeprefix(_SCOPE), as_text)
     inputs, outputs = (
-        [turn(_message(messages[index])) for index in sorted(messages)]
+        [turn(_message(messages[index]), answer) for index in sorted(messages)]
         for messages in sides.values()
     )
     return inputs, outputs

@@ -9,6 +9,8 @@ from otel_eval.model import Json, Span
 class SemanticKernel(GenAI):
     """`None`, `True` and `{'a': 1}` are values; what `str()` would not write is text."""
 
+    runs_tools = True
+
     def reads(self, span: Span) -> bool:
         return span.scope.name.startswith("semantic_kernel")
 

@@ -7,8 +7,8 @@ from otel_eval.extract.dialect import Content, Reading, ToolReading
 from otel_eval.extract.errors import error_of
 from otel_eval.extract.genai import GenAI
 from otel_eval.extract.messages import dispatched
-from otel_eval.extract.values import json_value, literal, value, value_or_text
-from otel_eval.model import UNRECORDED, Recorded, Span
+from otel_eval.extract.values import SPACED, json_value, literal, value, value_or_text
+from otel_eval.model import UNRECORDED, Json, Recorded, Span
 
 _PROPERTY = "traceloop.association.properties."
 
@@ -27,6 +27,7 @@ class Traceloop(GenAI):
         reading = super().read(span)
         reading.agent = reading.agent or text(attributes.get(_PROPERTY + "lc_agent_name"))
         reading.session = first(attributes, _PROPERTY + "session_id", _PROPERTY + "thread_id")
+        reading.runs_tools = span.scope.name.endswith("langchain")
         kind = attributes.get("traceloop.span.kind")
         if kind == "tool":
             reading.tool = self.tool(span)
@@ -42,6 +43,9 @@ class Traceloop(GenAI):
             calls = envelope.get("inputs") if isinstance(envelope, dict) else None
             content.requests = dispatched(calls)
         return content
+
+    def answer(self, raw: Json) -> tuple[Recorded, bool]:
+        return value_or_text(raw, SPACED), False
 
     def tool(self, span: Span) -> ToolReading | None:
         attributes = span.attributes
@@ -94,6 +98,6 @@ def _set_output(span: Span, reading: ToolReading) -> None:
 
 def _from_message(message: dict[str, Any], reading: ToolReading) -> None:
     reading.call_id = reading.call_id or text(message.get("tool_call_id"))
-    reading.output = value_or_text(message.get("content", UNRECORDED))
+    reading.output = value_or_text(message.get("content", UNRECORDED), SPACED)
     if message.get("status") == "error":
         reading.error = reading.error or str(message.get("content"))

@@ -4,6 +4,8 @@ import ast
 import json
 import math
 import re
+from collections.abc import Sequence
+from typing import Final
 
 import orjson
 
@@ -18,6 +20,14 @@ _NO_REPR = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"abfnrtvxuUN0-7\n]")
 _LITERAL_START = re.compile(r"[\[({]+\s*b?['\"\]})\d-]|[\[{(]\s*(?:None|True|False)\b")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _OPENINGS = ("{", "[", '"')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(?:0|\d*[1-9]))?(?:[eE][+-]?\d+)?")
+
+SPACED: Final = re.compile(r"(?:[^\s,:]|[,:] (?=\S))*")
+"""JSON as Python's `json.dumps` lays it out, its strings taken out."""
+COMPACT: Final = re.compile(r"[^\s]*")
+"""JSON as JavaScript and pydantic lay it out."""
+_EITHER: Final = (SPACED, COMPACT)
 
 
 class NotJson(ValueError):  # noqa: N818  # a question's answer, no failure
@@ -57,25 +67,39 @@ def json_value(raw: Json) -> Recorded:
         return UNRECORDED if cut_off(raw) else raw
 
 
-def value_or_text(raw: Json) -> Recorded:
+def value_or_text(raw: Json, *layouts: re.Pattern[str]) -> Recorded:
     """A value whose writer leaves texts as they are and encodes all else as JSON.
 
     Text that reads as a JSON string was written by nobody's encoder: it is text with quotes in it.
+    So is JSON in another layout than the writer's own, where `layouts` says what that is.
     """
     if not isinstance(raw, str):
         return raw
     try:
         parsed = loads(raw)
     except NotJson:
-        return UNRECORDED if raw.lstrip()[:1] in ("{", "[") and cut_off(raw) else raw
-    return raw if isinstance(parsed, str) or not _is_as_written(parsed, raw) else parsed
+        return text_value(raw)
+    return parsed if _is_as_written(parsed, raw, layouts or _EITHER) else raw
 
 
-def _is_as_written(parsed: Json, raw: str) -> bool:
-    """Whether an encoder would have written a number like this: `1.50` and `NaN` are words."""
-    if not isinstance(parsed, int | float) or isinstance(parsed, bool):
-        return True
-    return math.isfinite(parsed) and json.dumps(parsed) == raw.strip()
+def text_value(raw: Json) -> Recorded:
+    """A value that is known to be text; it may still be JSON text that was cut off."""
+    if isinstance(raw, str) and raw.lstrip()[:1] in ("{", "[") and cut_off(raw):
+        return UNRECORDED
+    return raw
+
+
+def _is_as_written(parsed: Json, raw: str, layouts: Sequence[re.Pattern[str]]) -> bool:
+    """Whether an encoder would have written it like this: `1.50`, `NaN` and ` 1` are words."""
+    match parsed:
+        case str():
+            return False
+        case bool() | None:
+            return raw == raw.strip()
+        case int() | float():
+            return math.isfinite(parsed) and _NUMBER.fullmatch(raw) is not None
+    bones = _STRING.sub('""', raw)
+    return any(layout.fullmatch(bones) for layout in layouts)
 
 
 def literal(text: str) -> Recorded:

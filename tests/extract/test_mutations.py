@@ -29,8 +29,13 @@ MESSAGES = re.compile(
 )
 
 # pydantic-ai writes texts raw and all else as JSON: for a text that looks like JSON only a message
-# that keeps the type can tell, and these mutants take the message away.
-TOLD_BY_MESSAGES = {"pydantic_ai2_v2_odd"}
+# that keeps the type can tell, for openai-agents only one that shows the model another text, and
+# these mutants take the message away.
+TOLD_BY_MESSAGES = {
+    "openai_agents_chat_openinference_odd",
+    "pydantic_ai1_v1_odd",
+    "pydantic_ai2_v2_odd",
+}
 MUTABLE = [name for name in NAMES if name not in TOLD_BY_MESSAGES]
 
 Mutant = Callable[[Span], Span]
