@@ -3,15 +3,16 @@
 import json
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, islice, pairwise, takewhile
 from typing import TypeAlias, TypeVar
 
 from otel_eval.extract.dialect import Reading, Request, Result, ToolReading
 from otel_eval.extract.dialects import Contents
 from otel_eval.extract.errors import says_error
 from otel_eval.extract.tree import Tree
+from otel_eval.extract.values import frozen
 from otel_eval.model import UNRECORDED, Recorded, Span
 
 Readings: TypeAlias = Mapping[str, Reading]
@@ -19,6 +20,8 @@ Source: TypeAlias = tuple[str, str]
 """The library that wrote a span, and which end of a request it saw."""
 Spoken = tuple[Span, ToolReading]
 """A tool span and what it says of its call."""
+_NEAREST = 100
+"""How many calls of one tool, going on at the same time, are looked at on either side."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,11 +151,12 @@ def recovered(
     was offered and a model was shown the answer: a structured output is often asked for as a tool.
     """
     ids = {span.span_id for span in models}
+    offers = _Offers(tree, contents)
     for rank, (span, request) in enumerate(talk.requests):
         if span.span_id not in ids or not request.name or not request.call_id:
             continue
         result = talk.results.get(request.call_id)
-        offered = _offered(tree, span, contents)
+        offered = offers.to(span)
         if readings[span.span_id].runs_tools:
             was_run = result is not None and request.name in offered
         else:
@@ -161,13 +165,28 @@ def recovered(
             yield _recover(span, request, result, rank)
 
 
-def _offered(tree: Tree, span: Span, contents: Contents) -> set[str]:
-    """The tools that the model had, or the agent around it; empty where nobody says."""
-    for each in (span, *tree.ancestors(span)):
-        tools = contents.of(each).tools
-        if tools:
-            return {tool.name for tool in tools}
-    return set()
+class _Offers:
+    """The names of the tools that a model had, or the agent around it; every span is read once."""
+
+    def __init__(self, tree: Tree, contents: Contents) -> None:
+        self._tree = tree
+        self._contents = contents
+        self._known: dict[str, set[str]] = {}
+
+    def to(self, span: Span) -> set[str]:
+        """Empty where nobody says."""
+        path: list[Span] = []
+        found: set[str] = set()
+        for each in chain([span], self._tree.ancestors(span)):
+            if each.span_id in self._known:
+                found = self._known[each.span_id]
+                break
+            path.append(each)
+            found = {tool.name for tool in self._contents.of(each).tools}
+            if found:
+                break
+        self._known.update({each.span_id: found for each in path})
+        return found
 
 
 def _recover(span: Span, request: Request, result: Result | None, rank: int) -> Call:
@@ -199,9 +218,9 @@ class _Kept:
         self._tree = tree
         self._by_id: dict[tuple[str, str], Call] = {}
         self._by_span: dict[str, Call] = {}
-        self._sources: dict[str, dict[Source, _Timeline]] = defaultdict(dict)
+        self._sources: dict[str, dict[Source, _Lane]] = defaultdict(dict)
         for call in calls:
-            self._sources[call.reading.name].setdefault(_source(call), _Timeline())
+            self._sources[call.reading.name].setdefault(_source(call), _Lane())
 
     def twin(self, call: Call) -> Call | None:
         """The call that this one is another span of."""
@@ -215,7 +234,7 @@ class _Kept:
             other = self._by_span.get(above.span_id)
             if other is not None and other.reading.name == name and _may_be_one(other, call):
                 return other
-        beside = (other for lane in others for other in lane.around(call))
+        beside = (other for lane in others for other in lane.beside(call))
         possible = (other for other in beside if _may_be_one(other, call) and _agree(other, call))
         return min(possible, key=lambda other: _distance(other, call), default=None)
 
@@ -234,6 +253,31 @@ class _Kept:
             self._by_id.setdefault((call.reading.name, call.reading.call_id), call)
 
 
+class _Lane:
+    """The calls of one tool in one source, those with the same arguments together."""
+
+    def __init__(self) -> None:
+        self._timelines: dict[Hashable, _Timeline] = defaultdict(_Timeline)
+
+    def add(self, call: Call, number: int) -> None:
+        self._timelines[_written(call)].add(call, number)
+
+    def beside(self, call: Call) -> Iterator[Call]:
+        """Those that overlap the call and may have its arguments."""
+        written = _written(call)
+        for each in (written, None) if written is not None else list(self._timelines):
+            if each in self._timelines:
+                yield from self._timelines[each].around(call)
+
+
+def _written(call: Call) -> Hashable:
+    """The arguments as a key, equal where they are; None where they are not known for sure."""
+    reading = call.reading
+    if reading.arguments is UNRECORDED or not reading.arguments_sure:
+        return None
+    return ("", frozen(reading.arguments))
+
+
 class _Timeline:
     """Calls by their start, to find those that overlap another."""
 
@@ -246,15 +290,25 @@ class _Timeline:
         self._longest = max(self._longest, call.end_ns - call.start_ns)
 
     def around(self, call: Call) -> Iterator[Call]:
-        """A coarse clock may give both the same start and no length at all."""
+        """The nearest that overlap. A coarse clock may give the same start and no length."""
+        place = bisect_left(self._calls, (call.start_ns,))
         earliest = call.start_ns - self._longest
-        for start_ns, _, other in self._calls[bisect_left(self._calls, (earliest,)) :]:
-            if start_ns > call.end_ns:
-                return
-            if start_ns == call.start_ns or min(other.end_ns, call.end_ns) > max(
-                start_ns, call.start_ns
-            ):
+        before = takewhile(lambda each: each[0] >= earliest, self._backwards(place))
+        after = takewhile(lambda each: each[0] <= call.end_ns, self._forwards(place))
+        for _, _, other in chain(islice(before, _NEAREST), islice(after, _NEAREST)):
+            if _overlap(other, call):
                 yield other
+
+    def _forwards(self, place: int) -> Iterator[tuple[int, int, Call]]:
+        return (self._calls[at] for at in range(place, len(self._calls)))
+
+    def _backwards(self, place: int) -> Iterator[tuple[int, int, Call]]:
+        return (self._calls[at] for at in range(place - 1, -1, -1))
+
+
+def _overlap(one: Call, two: Call) -> bool:
+    last_start = max(one.start_ns, two.start_ns)
+    return one.start_ns == two.start_ns or min(one.end_ns, two.end_ns) > last_start
 
 
 def _source(call: Call) -> Source:

@@ -236,9 +236,12 @@ class Extraction:
         if len({span.scope.name for span in inner}) < 2:
             return inner
         kept: list[Span] = []
-        for span in inner:
-            if not any(self._same_call(span, each) for each in kept):
+        going_on: list[Span] = []
+        for span in inner:  # by their start: what has ended by now overlaps none of the rest
+            going_on = [each for each in going_on if each.end_ns >= span.start_ns]
+            if not any(self._same_call(span, each) for each in going_on):
                 kept.append(span)
+                going_on.append(span)
         return kept
 
     def _same_call(self, one: Span, two: Span) -> bool:

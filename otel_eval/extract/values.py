@@ -4,8 +4,8 @@ import ast
 import json
 import math
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Hashable, Sequence
+from typing import Final, cast
 
 import orjson
 
@@ -21,6 +21,8 @@ _LITERAL_START = re.compile(r"[\[({]+\s*b?['\"\]})\d-]|[\[{(]\s*(?:None|True|Fal
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _OPENINGS = ("{", "[", '"')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BRACKET = re.compile(r"[][{}]")
+_DEEPEST = 200
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(?:0|\d*[1-9]))?(?:[eE][+-]?\d+)?")
 
 SPACED: Final = re.compile(r"(?:[^\s,:]|[,:] (?=\S))*")
@@ -35,7 +37,12 @@ class NotJson(ValueError):  # noqa: N818  # a question's answer, no failure
 
 
 def loads(text: str) -> Json:
-    """The JSON value of a text, exact for integers of any size. Raises NotJson."""
+    """The JSON value of a text, exact for integers of any size. Raises NotJson.
+
+    What is nested deeper than any reader down the line can follow counts as text.
+    """
+    if text.count("[") + text.count("{") > _DEEPEST and _depth(text) > _DEEPEST:
+        raise NotJson(f"nested deeper than {_DEEPEST}")
     try:
         if has_long_integer(text):
             return json.loads(text)
@@ -45,6 +52,14 @@ def loads(text: str) -> Json:
             return json.loads(text)  # NaN, Infinity and lone surrogates
         except (ValueError, RecursionError) as error:
             raise NotJson(str(error)) from error
+
+
+def _depth(text: str) -> int:
+    deepest = depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def value(raw: Json) -> Recorded:
@@ -140,6 +155,16 @@ def plain(raw: object) -> Json:
         case bytes():
             return str(raw)
     raise TypeError(f"{type(raw).__name__} is no JSON")
+
+
+def frozen(value: Json) -> Hashable:
+    """The value as a key: equal where the values are."""
+    match value:
+        case dict():
+            return frozenset((key, frozen(item)) for key, item in value.items())
+        case list():
+            return tuple(map(frozen, value))
+    return cast(Hashable, value)
 
 
 def cut_off(text: str) -> bool:

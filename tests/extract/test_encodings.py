@@ -215,3 +215,22 @@ def model_span(number: int, scope: str, attributes: dict[str, Any]) -> Span:
         scope=Scope(name=scope),
         attributes=attributes,
     )
+
+
+@pytest.mark.parametrize("depth", [900, 1020, 5000])
+def test_what_is_nested_without_end_never_raises(depth: int) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    attributes = {
+        "gen_ai.tool.name": "search",
+        "gen_ai.tool.call.arguments": deep,
+        "gen_ai.tool.call.result": deep,
+    }
+    asked = ASKED.replace("{}", deep)
+
+    spans = [
+        model_span(1, "one", {"gen_ai.operation.name": "chat", "gen_ai.output.messages": asked}),
+        model_span(2, "one", attributes),
+        model_span(2, "other", attributes),
+    ]
+
+    assert trajectories(spans)[0].tool_calls[0].arguments == deep
