@@ -39,6 +39,10 @@ class Call:
         return self.spans[0]
 
 
+Entry: TypeAlias = tuple[int, int, Call]
+"""A call by its start, and a number that no other has."""
+
+
 @dataclass(slots=True)
 class Conversation:
     """What the models of a trace asked for and were answered."""
@@ -218,16 +222,19 @@ class _Kept:
         self._tree = tree
         self._by_id: dict[tuple[str, str], Call] = {}
         self._by_span: dict[str, Call] = {}
+        self._places: dict[str, tuple[_Timeline, Entry]] = {}
         self._sources: dict[str, dict[Source, _Lane]] = defaultdict(dict)
         for call in calls:
-            self._sources[call.reading.name].setdefault(_source(call), _Lane())
+            self._sources[call.reading.name].setdefault(_source(call.span), _Lane())
 
     def twin(self, call: Call) -> Call | None:
         """The call that this one is another span of."""
         name, call_id = call.reading.name, call.reading.call_id
         if call_id is not None and (name, call_id) in self._by_id:
             return self._by_id[name, call_id]
-        others = [lane for source, lane in self._sources[name].items() if source != _source(call)]
+        others = [
+            lane for source, lane in self._sources[name].items() if source != _source(call.span)
+        ]
         if not others:
             return None
         for above in self._tree.ancestors(call.span):
@@ -240,12 +247,19 @@ class _Kept:
 
     def add(self, call: Call) -> None:
         self.calls.append(call)
-        self._sources[call.reading.name][_source(call)].add(call, len(self.calls))
+        entry = (call.start_ns, len(self.calls), call)
+        timeline = self._sources[call.reading.name][_source(call.span)].add(entry)
+        self._places[call.span.span_id] = timeline, entry
         self._note(call, call.span)
 
     def absorb(self, kept: Call, other: Call) -> None:
         _absorb(kept, other)
         self._note(kept, other.span)
+        if {_source(span) for span in kept.spans} >= self._sources[kept.reading.name].keys():
+            # Every source has told of this call: no other span can be one of it.
+            timeline, entry = self._places.pop(kept.span.span_id, (None, None))
+            if timeline is not None and entry is not None:
+                timeline.remove(entry)
 
     def _note(self, call: Call, span: Span) -> None:
         self._by_span[span.span_id] = call
@@ -259,8 +273,10 @@ class _Lane:
     def __init__(self) -> None:
         self._timelines: dict[Hashable, _Timeline] = defaultdict(_Timeline)
 
-    def add(self, call: Call, number: int) -> None:
-        self._timelines[_written(call)].add(call, number)
+    def add(self, entry: Entry) -> "_Timeline":
+        timeline = self._timelines[_written(entry[2])]
+        timeline.add(entry)
+        return timeline
 
     def beside(self, call: Call) -> Iterator[Call]:
         """Those that overlap the call and may have its arguments."""
@@ -282,12 +298,15 @@ class _Timeline:
     """Calls by their start, to find those that overlap another."""
 
     def __init__(self) -> None:
-        self._calls: list[tuple[int, int, Call]] = []
+        self._calls: list[Entry] = []
         self._longest = 0
 
-    def add(self, call: Call, number: int) -> None:
-        insort(self._calls, (call.start_ns, number, call))
-        self._longest = max(self._longest, call.end_ns - call.start_ns)
+    def add(self, entry: Entry) -> None:
+        insort(self._calls, entry)
+        self._longest = max(self._longest, entry[2].end_ns - entry[0])
+
+    def remove(self, entry: Entry) -> None:
+        del self._calls[bisect_left(self._calls, entry[:2])]
 
     def around(self, call: Call) -> Iterator[Call]:
         """The nearest that overlap. A coarse clock may give the same start and no length."""
@@ -299,10 +318,10 @@ class _Timeline:
             if _overlap(other, call):
                 yield other
 
-    def _forwards(self, place: int) -> Iterator[tuple[int, int, Call]]:
+    def _forwards(self, place: int) -> Iterator[Entry]:
         return (self._calls[at] for at in range(place, len(self._calls)))
 
-    def _backwards(self, place: int) -> Iterator[tuple[int, int, Call]]:
+    def _backwards(self, place: int) -> Iterator[Entry]:
         return (self._calls[at] for at in range(place - 1, -1, -1))
 
 
@@ -311,8 +330,8 @@ def _overlap(one: Call, two: Call) -> bool:
     return one.start_ns == two.start_ns or min(one.end_ns, two.end_ns) > last_start
 
 
-def _source(call: Call) -> Source:
-    return call.span.scope.name, call.span.kind
+def _source(span: Span) -> Source:
+    return span.scope.name, span.kind
 
 
 def _agree(one: Call, two: Call) -> bool:

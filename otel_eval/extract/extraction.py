@@ -236,19 +236,21 @@ class Extraction:
         if len({span.scope.name for span in inner}) < 2:
             return inner
         kept: list[Span] = []
-        going_on: list[Span] = []
+        going_on: dict[int | None, list[Span]] = {}
         for span in inner:  # by their start: what has ended by now overlaps none of the rest
-            going_on = [each for each in going_on if each.end_ns >= span.start_ns]
-            if not any(self._same_call(span, each) for each in going_on):
+            model = self._model(span)
+            tokens = model.input_tokens if model else None
+            beside = [each for each in going_on.get(tokens, ()) if each.end_ns >= span.start_ns]
+            if not any(self._same_call(span, each) for each in beside):
                 kept.append(span)
-                going_on.append(span)
+                beside.append(span)
+            going_on[tokens] = beside
         return kept
 
-    def _same_call(self, one: Span, two: Span) -> bool:
+    @staticmethod
+    def _same_call(one: Span, two: Span) -> bool:
+        """Of two model calls with as many tokens."""
         if one.scope.name == two.scope.name:
-            return False
-        mine, theirs = self._readings[one.span_id].model, self._readings[two.span_id].model
-        if mine is None or theirs is None or mine.input_tokens != theirs.input_tokens:
             return False
         return one.start_ns <= two.end_ns and two.start_ns <= one.end_ns
 

@@ -467,7 +467,7 @@ def test_calls_side_by_side_with_other_arguments_are_two() -> None:
     assert names([one, two, later]) == ["search"] * 3
 
 
-@pytest.mark.parametrize("others", [0, 1], ids=["one library", "two libraries"])
+@pytest.mark.parametrize("others", [0, 1, 3000], ids=["one library", "one twice", "most twice"])
 def test_thousands_of_calls_at_once_are_read_in_a_moment(others: int) -> None:
     spans = [span(number, tool(), start=0, end=10**9) for number in range(1, 4000)]
     spans += [span(9000 + number, tool(), scope="other", start=1) for number in range(others)]
