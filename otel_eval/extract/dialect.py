@@ -19,7 +19,7 @@ class ToolReading:
     arguments_sure: bool = True
     """False where the encoding is ambiguous, so that a message with the same call id decides."""
     arguments_bare: bool = False
-    """The span has a value without its parameter's name: so there are arguments."""
+    """The span has a value that cannot be read, nameless or cut off: so there are arguments."""
     output_sure: bool = True
     """False where the text may be a text or a value, so that a typed message decides."""
     output_fillable: bool = True

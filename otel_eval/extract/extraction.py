@@ -208,7 +208,13 @@ class Extraction:
         if None in served:
             return ()
         known = served | {None} if calls else served
-        return [span for span in self._speakers if self._agent(span) not in known]
+        writers = {span.scope.name for call in calls for span in call.spans}
+        models = [span for span in self._speakers if self._agent(span) not in known]
+        return [span for span in models if not self._writes_tools(span, writers)]
+
+    def _writes_tools(self, model: Span, writers: set[str]) -> bool:
+        """Whether the library of a model span has written the tool calls of this trace itself."""
+        return self._readings[model.span_id].runs_tools and model.scope.name in writers
 
     def _own_call(self, span: Span, reading: ToolReading) -> ToolCall:
         mark_error(reading)

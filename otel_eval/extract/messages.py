@@ -60,16 +60,19 @@ def turn(message: dict[str, Json], answer: Answer = as_text) -> Turn:
     results = list(_block_results(blocks, answer))
     call_id = _text(body.get("tool_call_id") or (body.get("id") if role == "tool" else None))
     if role == "tool" and call_id and not results:
-        results = [_answered(call_id, parts, answer, failed=_failed(body))]
+        said = parts if "content" in body or "parts" in body else UNRECORDED
+        results = [_answered(call_id, said, answer, failed=_failed(body))]
     if body.get("type") == "function_call":
         requests.append(_request(body))
     if body.get("type") == "function_call_output":
         answered = str(body.get("call_id") or "")
-        results.append(_answered(answered, body.get("output"), answer, failed=False))
+        results.append(_answered(answered, body.get("output", UNRECORDED), answer, failed=False))
     return Turn(role=role, text=_words(parts), requests=requests, results=results)
 
 
-def _answered(call_id: str, raw: Json, answer: Answer, *, failed: bool) -> Result:
+def _answered(call_id: str, raw: Recorded, answer: Answer, *, failed: bool) -> Result:
+    if raw is UNRECORDED:
+        return Result(call_id=call_id, failed=failed)
     output, typed = (_told(raw), False) if answer is as_text else answer(raw)
     said = raw if isinstance(raw, str) else None
     return Result(call_id=call_id, output=output, typed=typed, text=said, failed=failed)
@@ -101,17 +104,12 @@ def _request(call: dict[str, Json]) -> Request:
     """OpenAI's {id, function: {name, arguments}}, or LangChain's {id, name, args}."""
     function = call.get("function")
     function = function if isinstance(function, dict) else call
-    for key in ("arguments", "args", "input"):
-        if key in function:
-            arguments = arguments_of(function[key])
-            break
-    else:
-        arguments = UNRECORDED
+    given = [function[key] for key in ("arguments", "args", "input") if key in function]
     return Request(
         name=str(function.get("name") or ""),
         call_id=_text(call.get("call_id") or call.get("id")),
-        arguments=arguments,
-        bare=arguments is UNRECORDED,
+        arguments=arguments_of(given[0]) if given else UNRECORDED,
+        bare=not given,
     )
 
 

@@ -73,7 +73,7 @@ class OpenInference:
 def _agent(span: Span, library: str, reading: Reading) -> None:
     if library == "openai_agents" and "agent.name" not in span.attributes:
         return  # the workflow around the agents, no agent itself
-    if library == "langchain" and span.name == _metadata(span).get("langgraph_node") == "agent":
+    if library == "langchain" and span.name == "agent" == _langgraph_node(span):
         return  # the step of LangGraph's own agent that asks the model
     named = reading.agent or _langchain_agent(span) or first(span.attributes, "graph.node.id")
     reading.agent = named or _run_name(span)
@@ -120,6 +120,13 @@ def _langchain_agent(span: Span) -> str | None:
     return text(_metadata(span).get("lc_agent_name"))
 
 
+def _langgraph_node(span: Span) -> str | None:
+    """The node whose step a span is; where the metadata is cut off, the span's name says it."""
+    if not isinstance(parsed(span.attributes.get("metadata")), dict):
+        return span.name if "langgraph_step" in str(span.attributes.get("metadata", "")) else None
+    return text(_metadata(span).get("langgraph_node"))
+
+
 def _metadata(span: Span) -> dict[str, Any]:
     metadata = parsed(span.attributes.get("metadata"))
     return metadata if isinstance(metadata, dict) else {}
@@ -146,6 +153,8 @@ def _tool(span: Span, library: str) -> ToolReading | None:
         error=error_of(span),
     )
     _READERS.get(library, _read_plain)(span, reading)
+    if reading.arguments is UNRECORDED and "input.value" in span.attributes:
+        reading.arguments_bare = True
     if reading.error is not None:
         reading.output = UNRECORDED
     return reading
