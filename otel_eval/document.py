@@ -6,7 +6,7 @@ because they stand for tool arguments more often than for a truth value, seconds
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -130,14 +130,18 @@ def _syntax(error: yaml.YAMLError, text: str, source: str) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     said = getattr(error, "problem", None) or str(error).splitlines()[0]
     place = f"{source}:{mark.line + 1}" if mark else source
-    hint = "; put the text with the variable in quotes" if _has_variable(text, mark) else ""
+    hint = _hint(text.splitlines()[mark.line : mark.line + 1]) if mark else ""
     return f"{place}: not YAML: {said}{hint}" if place else f"not YAML: {said}{hint}"
 
 
-def _has_variable(text: str, mark: Any) -> bool:
-    """Whether the line holds a variable, whose braces mean something else in a flow mapping."""
-    lines = text.splitlines()
-    return mark is not None and mark.line < len(lines) and "${" in lines[mark.line]
+def _hint(lines: Sequence[str]) -> str:
+    """For the two mistakes that are made most; `lines` is the one that could not be read."""
+    for line in lines:
+        if "${" in line:  # its braces mean something else in a flow mapping
+            return "; put the text with the variable in quotes"
+        if re.match(" *\t", line):
+            return "; indent with spaces, not with tabs"
+    return ""
 
 
 class _Reader:

@@ -146,6 +146,12 @@ def test_what_is_no_yaml_is_one_problem(text: str, start: str) -> None:
     assert "not YAML" in problem
 
 
+@pytest.mark.parametrize("text", ["rules:\n\t- name: x", "rules:\n  - name: x\n \tper: run"])
+def test_a_tab_in_the_indentation_gets_a_hint(text: str) -> None:
+    with pytest.raises(ConfigError, match="indent with spaces, not with tabs"):
+        read(text, "rules.yaml")
+
+
 def test_a_variable_in_braces_without_quotes_gets_a_hint() -> None:
     with pytest.raises(ConfigError, match="put the text with the variable in quotes"):
         read("a: {b: ${env:TOKEN}}")
