@@ -35,6 +35,7 @@ PIPELINE = {
     "OtelEvalRequestsRefused",
     "OtelEvalSpansLate",
     "OtelEvalNearCapacity",
+    "OtelEvalJournalDamaged",
 }
 
 

@@ -217,6 +217,7 @@ def _overloaded(plan: Plan, story: Story) -> Actor:
             series("otel_eval_requests_refused_total", over_grpc, lossy),
             series("otel_eval_requests_refused_total", leaving, always),
             series("otel_eval_open_traces", where, story.gauge(well=0, ill=most)),
+            series("otel_eval_journal_damaged_total", where, story.gauge(well=0, ill=1)),
         ],
         troubles=[
             told(plan, "OtelEvalSpansLate", labels=where, value=1.0),
@@ -224,6 +225,7 @@ def _overloaded(plan: Plan, story: Story) -> Actor:
             told(plan, "OtelEvalSpansUnevaluated", labels=shed, value=in_15m),
             told(plan, "OtelEvalRequestsRefused", labels=full, value=2 * in_15m),
             told(plan, "OtelEvalNearCapacity", labels=limit, value=1.0),
+            told(plan, "OtelEvalJournalDamaged", labels=where, value=1.0),
         ],
     )
 

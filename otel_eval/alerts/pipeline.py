@@ -33,6 +33,7 @@ def pipeline_alerts(plan: Plan) -> list[AlertRule]:
         _refused(),
         _late(),
         _near_capacity(plan.limits),
+        _journal_damaged(),
     ]
 
 
@@ -160,5 +161,20 @@ def _near_capacity(limits: dict[str, int]) -> AlertRule:
         description=(
             f"{AT} holds {PERCENT} of what {{{{ $labels.limit }}}} allows; "
             f"from 80% on, traces may be closed before they end (this warns at {percent(NEAR)})."
+        ),
+    )
+
+
+def _journal_damaged() -> AlertRule:
+    """Seen when a process starts, so it is told for as long as that process lives."""
+    return AlertRule(
+        alert="OtelEvalJournalDamaged",
+        expr=f"sum {WHERE} (otel_eval_journal_damaged_total) > 0",
+        for_seconds=0,
+        severity="critical",
+        summary=f"{AT} found its journal damaged",
+        description=(
+            f'{AT} set {{{{ $value | printf "%.0f" }}}} damaged journals aside when it started; '
+            "0 should be, and what only they held was neither scored nor forwarded."
         ),
     )
