@@ -8,6 +8,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 
 from otel_eval.decode import decode_protobuf, decode_spans
 from otel_eval.decode.otlp import MOST_KEPT
+from otel_eval.decode.wire import TracesData
 from otel_eval.errors import DecodeError
 from otel_eval.model import NO_SCOPE, UNSET, Span
 from tests.conftest import SPAN_ID, TRACE_ID
@@ -203,3 +204,50 @@ def test_an_attribute_that_is_no_protobuf_is_refused() -> None:
 
     with pytest.raises(DecodeError, match="expected an ExportTraceServiceRequest"):
         decode_protobuf(body.replace(name, name[:-6] + b"s\xffarch"))
+
+
+@pytest.mark.parametrize("key_length", [1, 44, 60, 127, 128, 200])
+def test_texts_of_every_length_are_read_when_their_key_comes_again(key_length: int) -> None:
+    lengths = [*range(300), 16_383, 16_384]
+    for letter in ("x", "y", "é"):
+        pairs = [attribute("k" * key_length, string_value=letter * each) for each in lengths]
+        spans = decode_protobuf(request(*({"attributes": [pair]} for pair in pairs)))
+
+        found = [text for span in spans for text in span.attributes.values()]
+
+        assert found == [letter * each for each in lengths]
+
+
+def raw_attribute(raw: bytes) -> bytes:
+    """A request whose only span has this for its only attribute."""
+    span = {"trace_id": TRACE, "span_id": SPAN, "attributes": [raw]}
+    made = TracesData(resource_spans=[{"scope_spans": [{"spans": [span]}]}])
+    return bytes(made.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("behind", "found"),
+    [
+        pytest.param(attribute("other"), "other", id="another key"),
+        pytest.param(KeyValue(value=AnyValue(string_value="no")), "input.value", id="no key"),
+    ],
+)
+def test_what_follows_a_text_counts_where_the_text_was_seen_before(
+    behind: KeyValue, found: str
+) -> None:
+    long = attribute("input.value", string_value="x" * 50).SerializeToString()
+    decode_protobuf(raw_attribute(long))
+
+    raw = long + behind.SerializeToString()
+    (span,) = decode_protobuf(raw_attribute(raw))
+
+    pair = KeyValue.FromString(raw)
+    assert span.attributes == {found: pair.value.string_value}
+
+
+def test_a_text_that_is_no_utf8_is_refused_where_its_key_was_seen_before() -> None:
+    long = attribute("input.value", string_value="x" * 50).SerializeToString()
+    decode_protobuf(raw_attribute(long))
+
+    with pytest.raises(DecodeError, match="expected an ExportTraceServiceRequest"):
+        decode_protobuf(raw_attribute(long[:-1] + b"\xff"))
