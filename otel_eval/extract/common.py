@@ -29,9 +29,10 @@ def number(attributes: Attributes, *keys: str) -> int | None:
 def first(attributes: Attributes, *keys: str) -> str | None:
     """The first of these attributes that is a non-empty text."""
     for key in keys:
-        raw = attributes.get(key)
-        if raw and isinstance(raw, str):
-            return raw
+        if key in attributes:
+            raw = attributes[key]
+            if raw and isinstance(raw, str):
+                return raw
     return None
 
 

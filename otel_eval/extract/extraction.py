@@ -100,15 +100,19 @@ class Extraction:
         self._agents_of = Inherited(self._tree, self._own_agent, (*keys.agent, *_AGENT_KEYS))
 
     def _sort(self, span: Span, dialect: Dialect, reading: Reading) -> None:
-        if reading.tool is not None and span.attributes.get("tool.synthesized") is not True:
-            self._tools.append((span, reading.tool))
-        elif reading.no_call:
-            self._no_calls.append(span)
-        if reading.model is not None:
-            self._speakers.append(span)
+        vote = 0
         if reading.agent_span:
             self._agent_spans.append(span)
-        vote = 2 if reading.tool else 1 if reading.model or reading.agent_span else 0
+            vote = 1
+        if reading.model is not None:
+            self._speakers.append(span)
+            vote = 1
+        if reading.tool is not None:
+            vote = 2
+            if span.attributes.get("tool.synthesized") is not True:
+                self._tools.append((span, reading.tool))
+        elif reading.no_call:
+            self._no_calls.append(span)
         if vote:
             self._votes[dialect.id] = self._votes.get(dialect.id, 0) + vote
 
@@ -185,8 +189,9 @@ class Extraction:
 
     @cached_property
     def _calls(self) -> Sequence[ToolCall]:
-        if self._agents_of.only is not None and not self._conversation and stand_alone(self._tools):
-            return [self._own_call(span, reading) for span, reading in self._tools]
+        agent = self._agents_of.only
+        if agent is not None and not self._conversation and stand_alone(self._tools):
+            return [_own_call(span, reading, agent) for span, reading in self._tools]
         calls = merge(self._tree, spoken(self._tools))
         models = self._without_tool_spans(calls)
         talk = Conversation()
@@ -197,7 +202,7 @@ class Extraction:
             known = {call.reading.call_id for call in calls}
             found = recovered(self._tree, talk, models, self._readings, self._contents)
             calls = ordered((*calls, *(c for c in found if c.reading.call_id not in known)))
-        return [self._tool_call(c.spans[0], c.reading, c.start_ns, c.end_ns) for c in calls]
+        return [_tool_call(c, self._agent(c.spans[0])) for c in calls]
 
     def _without_tool_spans(self, calls: Sequence[Call]) -> Sequence[Span]:
         """The model spans of agents without tool spans; none where a call's agent is unknown."""
@@ -215,23 +220,6 @@ class Extraction:
     def _writes_tools(self, model: Span, writers: set[str]) -> bool:
         """Whether the library of a model span has written the tool calls of this trace itself."""
         return self._readings[model.span_id].runs_tools and model.scope.name in writers
-
-    def _own_call(self, span: Span, reading: ToolReading) -> ToolCall:
-        mark_error(reading)
-        return self._tool_call(span, reading, span.start_ns, span.end_ns)
-
-    def _tool_call(self, span: Span, reading: ToolReading, start_ns: int, end_ns: int) -> ToolCall:
-        return _make_tool_call(
-            name=reading.name,
-            arguments=reading.arguments,
-            output=reading.output,
-            error=reading.error,
-            call_id=reading.call_id,
-            agent=self._agent(span),
-            span_id=span.span_id,
-            start_ns=start_ns,
-            end_ns=end_ns,
-        )
 
     @cached_property
     def _models(self) -> Sequence[Span]:
@@ -443,10 +431,42 @@ def _tools_of(parts: Iterable[Trajectory]) -> Sequence[Tool]:
 
 def _looked_up(attributes: Mapping[str, object], keys: Iterable[str]) -> str | None:
     for key in keys:
-        raw = attributes.get(key)
-        if raw is not None and raw != "":
-            return str(raw)
+        if key in attributes:
+            raw = attributes[key]
+            if raw is not None and raw != "":
+                return str(raw)
     return None
+
+
+def _own_call(span: Span, reading: ToolReading, agent: str) -> ToolCall:
+    """A tool span that is a call by itself."""
+    mark_error(reading)
+    return _make_tool_call(
+        name=reading.name,
+        arguments=reading.arguments,
+        output=reading.output,
+        error=reading.error,
+        call_id=reading.call_id,
+        agent=agent,
+        span_id=span.span_id,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+    )
+
+
+def _tool_call(call: Call, agent: str | None) -> ToolCall:
+    reading = call.reading
+    return _make_tool_call(
+        name=reading.name,
+        arguments=reading.arguments,
+        output=reading.output,
+        error=reading.error,
+        call_id=reading.call_id,
+        agent=agent,
+        span_id=call.span.span_id,
+        start_ns=call.start_ns,
+        end_ns=call.end_ns,
+    )
 
 
 def _service(span: Span | None) -> str | None:

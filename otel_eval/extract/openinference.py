@@ -39,7 +39,9 @@ class OpenInference:
     def read(self, span: Span) -> Reading:
         library = span.scope.name.removeprefix(_SCOPE)
         attributes = span.attributes
-        reading = Reading(agent=text(attributes.get("agent.name")))
+        reading = Reading()
+        if "agent.name" in attributes:
+            reading.agent = text(attributes["agent.name"])
         match attributes["openinference.span.kind"]:
             case "TOOL":
                 reading.tool = _tool(span, library)
@@ -144,16 +146,17 @@ def _llama_agent(span: Span, library: str) -> str | None:
 
 
 def _tool(span: Span, library: str) -> ToolReading | None:
-    name = text(span.attributes.get("tool.name"))
+    attributes = span.attributes
+    name = text(attributes.get("tool.name"))
     if name is None or name == MERGED:  # openai-agents' handoffs are TOOL spans without a name
         return None
     reading = ToolReading(
         name=name,
-        call_id=first(span.attributes, "tool_call.id", "tool.id", "tool.call_id"),
+        call_id=first(attributes, "tool_call.id", "tool.id", "tool.call_id"),
         error=error_of(span),
     )
     _READERS.get(library, _read_plain)(span, reading)
-    if reading.arguments is UNRECORDED and "input.value" in span.attributes:
+    if reading.arguments is UNRECORDED and "input.value" in attributes:
         reading.arguments_bare = True
     if reading.error is not None:
         reading.output = UNRECORDED

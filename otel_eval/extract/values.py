@@ -41,7 +41,7 @@ def loads(text: str) -> Json:
 
     What is nested deeper than any reader down the line can follow counts as text.
     """
-    if text.count("[") + text.count("{") > _DEEPEST and _depth(text) > _DEEPEST:
+    if len(text) > _DEEPEST and _depth(text) > _DEEPEST:
         raise NotJson(f"nested deeper than {_DEEPEST}")
     try:
         if has_long_integer(text):
@@ -55,6 +55,10 @@ def loads(text: str) -> Json:
 
 
 def _depth(text: str) -> int:
+    """How deep a text is nested, or more cheaply how deep it could be."""
+    openings = text.count("[") + text.count("{")
+    if openings <= _DEEPEST:
+        return openings
     deepest = depth = 0
     for bracket in _BRACKET.findall(_STRING.sub("", text)):
         depth += 1 if bracket in "[{" else -1
@@ -67,9 +71,10 @@ def value(raw: Json) -> Recorded:
     if not isinstance(raw, str):
         return raw
     try:
-        return _again(loads(raw))
+        parsed = loads(raw)
     except NotJson:
         return UNRECORDED if cut_off(raw) else literal(raw)
+    return _again(parsed) if isinstance(parsed, str) else parsed
 
 
 def json_value(raw: Json) -> Recorded:
@@ -181,9 +186,9 @@ def cut_off(text: str) -> bool:
     return False
 
 
-def _again(parsed: Json) -> Recorded:
+def _again(parsed: str) -> Recorded:
     """JSON text inside a JSON string is decoded once more, if it holds an object or a list."""
-    if not isinstance(parsed, str) or not parsed.lstrip().startswith(("{", "[")):
+    if not parsed.lstrip().startswith(("{", "[")):
         return parsed
     try:
         return loads(parsed)
