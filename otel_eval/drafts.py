@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
+from types import new_class
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -28,7 +29,11 @@ def quick(record: Callable[P, T]) -> Callable[P, T]:
         "draft.__class__ = record",
         "return draft",
     ]
-    draft = type("Draft", (), {"__slots__": [each.name for each in given]})
+    slots = {"__slots__": [each.name for each in given]}
+    # The bases too must be the same, for the one to become the other.
+    draft = new_class(
+        "Draft", getattr(record, "__orig_bases__", ()), None, lambda body: body.update(slots)
+    )
     scope: dict[str, Any] = {"Draft": draft, "record": record, **known}
     exec("\n    ".join(lines), scope)
     made: Callable[P, T] = scope["make"]

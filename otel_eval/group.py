@@ -9,6 +9,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
+from otel_eval.drafts import quick
 from otel_eval.model import ClosedBy, Span
 
 K = TypeVar("K", bound=Hashable)
@@ -65,6 +66,9 @@ class Closed(Generic[K, T]):
     after: ClosedBy | None
     """What closed the part before this one."""
     bytes: int
+
+
+_make_closed = quick(Closed)
 
 
 @dataclass(slots=True)
@@ -161,17 +165,23 @@ class Group(Generic[T]):
         if self.running and item_id is not None:
             self.running.discard(item_id)
 
-    def add(self, item_id: str, item: T, size: int) -> None:
-        self.items[item_id] = item
+    def add(
+        self, item_id: str, item: T, size: int, parent: str | None, place: Place, now: float
+    ) -> None:
+        items = self.items
+        items[item_id] = item
         self.bytes += size
         if self.running:
             self.running.discard(item_id)
+        is_top = parent not in items
+        if is_top or item_id in self.tops.orphans:
+            self._place(item_id, parent, place, is_top, now)
 
-    def place(self, item_id: str, parent: str | None, place: Place, now: float) -> None:
+    def _place(
+        self, item_id: str, parent: str | None, place: Place, is_top: bool, now: float
+    ) -> None:
         """Local roots have to settle anew when a further one comes."""
-        tops, is_top = self.tops, parent not in self.items
-        if not is_top and item_id not in tops.orphans:
-            return
+        tops = self.tops
         entered, entries = tops.entered, tops.entries
         if is_top:
             tops.add(parent, place)
@@ -203,7 +213,7 @@ class Group(Generic[T]):
 
     def close(self, key: K, by: ClosedBy) -> Closed[K, T]:
         past = self.past
-        return Closed(
+        return _make_closed(
             key=key,
             items=tuple(self.items.values()),
             by=by,

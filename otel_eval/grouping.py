@@ -144,8 +144,7 @@ class Grouper(Generic[K, T]):
                 continue
             if self._is_full(group, size):
                 group = self._continue(key, group, now)
-            group.add(item_id, item, size)
-            group.place(item_id, parent, place, now)
+            group.add(item_id, item, size, parent, place, now)
             self._bytes += size
             taken += 1
         if taken:

@@ -61,8 +61,14 @@ class Job:
 
     def ask(self, evaluator: Evaluator) -> Iterator[Evaluation]:
         """What it says, each as soon as it is known; not whether it is to be asked at all."""
-        for call, outcome in self._outcomes(evaluator):
-            yield self._evaluation(evaluator, call, outcome)
+        try:
+            for call, outcome in evaluator.outcomes(self._shown):
+                yield self._evaluation(evaluator, call, _sound(outcome))
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        # As above.
+        except BaseException as error:
+            yield self._evaluation(evaluator, None, _failure(error))
 
     def give_up(
         self, evaluator: Evaluator, skip: Skip, known: Sequence[Evaluation] = ()
@@ -74,16 +80,6 @@ class Job:
         left = calls[len(known) :]
         return [*known, *(self._evaluation(evaluator, call, skip) for call in left)]
 
-    def _outcomes(self, evaluator: Evaluator) -> Iterator[tuple[ToolCall | None, Outcome]]:
-        try:
-            for call, outcome in evaluator.outcomes(self._shown):
-                yield call, _sound(outcome)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        # As above.
-        except BaseException as error:
-            yield None, _failure(error)
-
     @property
     def _shown(self) -> Trajectory:
         """What evaluators see of the trajectory."""
@@ -93,8 +89,7 @@ class Job:
 
     def _settled(self) -> set[Verdict]:
         """What the rule's evaluators say that ask no model."""
-        plain = [each for each in self.rule.evaluators if not each.needs_model]
-        return {found.verdict for each in plain for found in self.evaluate(each)}
+        return {found.verdict for each in self.rule.quick for found in self.evaluate(each)}
 
     def _evaluation(
         self, evaluator: Evaluator, call: ToolCall | None, outcome: Outcome
@@ -128,10 +123,10 @@ class Job:
 def _sound(outcome: Any) -> Outcome:
     """What is no outcome at all is a failure of its own: those of other calls stand."""
     match outcome:
-        case Score(value=value) if 0 <= value <= 1:
-            return outcome
-        case Score(value=value):
-            return Failure("ValueError", f"a score lies between 0 and 1, not at {value}")
+        case Score():
+            if 0 <= outcome.value <= 1:
+                return outcome
+            return Failure("ValueError", f"a score lies between 0 and 1, not at {outcome.value}")
         case Skip() | Failure():
             return outcome
     given = type(outcome).__name__

@@ -220,8 +220,8 @@ class Evaluation:
     @property
     def verdict(self) -> Verdict:
         match self.outcome:
-            case Score(value=value):
-                return "pass" if value >= self.pass_at else "fail"
+            case Score() as score:
+                return "pass" if score.value >= self.pass_at else "fail"
             case Skip():
                 return "skip"
             case Failure():

@@ -84,7 +84,6 @@ def closed(spans: Sequence[Span]) -> Closed[str, Span]:
     group: Group[Span] = Group(past=None, opened_at=0.0, active_at=0.0, lost=False)
     for span in spans:
         if not group.has(span.span_id):
-            group.add(span.span_id, span, 0)
-            group.place(span.span_id, span.parent_id, place_of(span), 0.0)
+            group.add(span.span_id, span, 0, span.parent_id, place_of(span), 0.0)
     _, by = group.deadline(Limits())
     return group.close(spans[0].trace_id, by)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
@@ -94,6 +95,16 @@ class Rule(BaseModel):
         if twice is not None:
             raise ValueError(f"two evaluators are called {twice!r}; give one another name")
         return value
+
+    @cached_property
+    def quick(self) -> Sequence[Evaluator]:
+        """The evaluators that ask no model."""
+        return [each for each in self.evaluators if not each.needs_model]
+
+    @cached_property
+    def slow(self) -> Sequence[Evaluator]:
+        """The evaluators that ask a model."""
+        return [each for each in self.evaluators if each.needs_model]
 
     def samples(self, identity: str) -> bool:
         """Whether this trace or session is among the sampled: the same answer everywhere."""

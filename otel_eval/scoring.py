@@ -174,11 +174,12 @@ class Scorer:
         found: list[Evaluation] = []
         awaited: set[Task] = set()
         for job in jobs:
-            slow = [each for each in job.rule.evaluators if each.needs_model]
-            quick = [each for each in job.rule.evaluators if not each.needs_model]
-            said = [evaluation for each in quick for evaluation in self._time(job, each)]
+            said = self._ask(job)
             found += said
-            found += [each for asked in slow if (each := self._submit(job, asked, said, awaited))]
+            for each in job.rule.slow:
+                withheld = self._submit(job, each, said, awaited)
+                if withheld is not None:
+                    found.append(withheld)
         self._evaluations += found
         if len(self._evaluations) >= MAX_EVALUATIONS:
             self.deliver()
@@ -197,11 +198,16 @@ class Scorer:
             self.slow.submit(job, evaluator)
         return withheld
 
-    def _time(self, job: Job, evaluator: Evaluator) -> Sequence[Evaluation]:
+    def _ask(self, job: Job) -> Sequence[Evaluation]:
+        """What the evaluators say that ask no model, and how long each of them took."""
+        found: list[Evaluation] = []
         started = perf_counter()
-        evaluations = job.evaluate(evaluator)
-        self._durations.append((evaluator.name, perf_counter() - started))
-        return evaluations
+        for evaluator in job.rule.quick:
+            found += job.evaluate(evaluator)
+            ended = perf_counter()
+            self._durations.append((evaluator.name, ended - started))
+            started = ended
+        return found
 
     def _notify(self, group: TraceGroup, found: _Found) -> None:
         if self.on_closed is None:

@@ -3,10 +3,11 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from otel_eval.drafts import quick
+from otel_eval.group import Closed
 from otel_eval.model import UNRECORDED, Evaluation, ModelCall, ToolCall, Trajectory
 
 
-@pytest.mark.parametrize("record", [Evaluation, ModelCall, ToolCall, Trajectory])
+@pytest.mark.parametrize("record", [Closed, Evaluation, ModelCall, ToolCall, Trajectory])
 def test_a_record_made_quickly_is_the_record(record: type) -> None:
     fields = {name: name for name in record.__slots__}
 

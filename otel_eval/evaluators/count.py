@@ -2,8 +2,8 @@
 
 import operator
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, field_validator
@@ -101,15 +101,18 @@ class ToolCallCount(Evaluator):
         return bounds
 
     def evaluate(self, trajectory: Trajectory) -> Score | Skip:
-        actual = Counter([call.name for call in self.calls(trajectory)])
+        actual: dict[str, int] = defaultdict(int)
+        for call in self.calls(trajectory):
+            actual[call.name] += 1
         if not trajectory.whole and not self._settled(actual):
             return incomplete(trajectory)
         bounds = self.tool_calls_count
-        wrong = {tool for tool, bound in bounds.items() if not bound.holds(actual[tool])}
+        held = {tool: bound.holds(actual[tool]) for tool, bound in bounds.items()}
+        wrong = [tool for tool, holds in held.items() if not holds]
         return Score(
             self._value(len(wrong)),
             self._reason(actual, wrong),
-            {"explained_tool_calls_count": self._explained(actual)},
+            {"explained_tool_calls_count": self._explained(actual, held)},
         )
 
     def _settled(self, actual: Mapping[str, int]) -> bool:
@@ -124,20 +127,19 @@ class ToolCallCount(Evaluator):
         total = len(self.tool_calls_count)
         return (total - wrong) / total
 
-    def _reason(self, actual: Mapping[str, int], wrong: set[str]) -> str:
+    def _reason(self, actual: Mapping[str, int], wrong: Sequence[str]) -> str:
         if not wrong:
             total = len(self.tool_calls_count)
             return f"{total} of {plural(total, 'count')} as expected"
         told = [
-            f"{tool} called {plural(actual[tool], 'time')}, expected {bound}"
-            for tool, bound in self.tool_calls_count.items()
-            if tool in wrong
+            f"{tool} called {plural(actual[tool], 'time')}, expected {self.tool_calls_count[tool]}"
+            for tool in wrong
         ]
         return listed(told, separator="; ")
 
-    def _explained(self, actual: Mapping[str, int]) -> dict[str, str]:
+    def _explained(self, actual: Mapping[str, int], held: Mapping[str, bool]) -> Mapping[str, str]:
         return {
             tool: f"Actual: {actual[tool]}, Expected: {bound.times}, "
-            f"Score: {float(bound.holds(actual[tool]))}"
+            f"Score: {'1.0' if held[tool] else '0.0'}"
             for tool, bound in self.tool_calls_count.items()
         }

@@ -55,9 +55,10 @@ class PrometheusSink:
 
     def emit(self, evaluations: Sequence[Evaluation]) -> None:
         now_ns = self._clock_ns()
+        now = now_ns / 1e9
         with self._lock:
             for evaluation in evaluations:
-                self._count(evaluation, now_ns)
+                self._count(evaluation, now_ns, now)
 
     def observe_duration(self, evaluator: str, seconds: float) -> None:
         """How long one evaluator took about one trajectory; an Evaluation does not carry it."""
@@ -87,12 +88,12 @@ class PrometheusSink:
         with self._lock:
             return [kind.family() for kind in kinds]
 
-    def _count(self, evaluation: Evaluation, now_ns: int) -> None:
-        subject, anchor, now = self._labels.subject(evaluation), evaluation.anchor, now_ns / 1e9
+    def _count(self, evaluation: Evaluation, now_ns: int, now: float) -> None:
+        subject, anchor = self._labels.subject(evaluation), evaluation.anchor
         self._evaluations.series.of(subject, evaluation.verdict).add(anchor, now)
         match evaluation.outcome:
-            case Score(value=value):
-                self._scores.series.of(subject).add(value, anchor, now)
+            case Score() as score:
+                self._scores.series.of(subject).add(score.value, anchor, now)
                 seconds = instruments.lag(evaluation, now_ns)
                 if seconds is not None:
                     self._lags.series.at((evaluation.evaluator,)).add(seconds)
