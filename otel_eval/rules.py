@@ -1,6 +1,6 @@
 """Which evaluators run for whom."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from otel_eval.drafts import quick
@@ -53,8 +53,8 @@ class RuleSet:
     def _index(self, position: int, match: Match) -> None:
         if match.session is not None and is_literal(match.session):
             self._by_session.setdefault(match.session, []).append(position)
-        elif match.agent is not None and is_literal(match.agent):
-            self._by_agent.setdefault(match.agent, []).append(position)
+        elif match.literal_agent is not None:
+            self._by_agent.setdefault(match.literal_agent, []).append(position)
         else:
             self._rest.append(position)
 
@@ -72,15 +72,16 @@ class RuleSet:
             if rule.match.fits(trajectory)
         ]
 
-    def _candidates(self, reader: "_Reader") -> Iterator[Rule]:
-        positions = set(self._rest)
+    def _candidates(self, reader: "_Reader") -> Iterable[Rule]:
+        """In the rules' order, each once: it is indexed in one place only."""
+        positions = self._rest.copy()
         if self._by_agent:
             for agent in reader.agents:
-                positions.update(self._by_agent.get(agent, ()))
+                positions += self._by_agent.get(agent, ())
         if self._by_session:
             for session in reader.sessions():
-                positions.update(self._by_session.get(session, ()))
-        return (self.rules[position] for position in sorted(positions))
+                positions += self._by_session.get(session, ())
+        return [self.rules[position] for position in sorted(positions)]
 
 
 class _Reader:
@@ -91,11 +92,14 @@ class _Reader:
         self._built: dict[tuple[str | None, bool, bool], Sequence[Trajectory]] = {}
         self.agents = extraction.agents
 
-    def trajectories(self, rule: Rule) -> Iterator[Trajectory]:
+    def trajectories(self, rule: Rule) -> Iterable[Trajectory]:
         """Those that the rule's agent and `per` ask for; without an agent, the whole trace's."""
         runs = rule.per == "run"
-        for agent in self._agents_of(rule.match):
-            yield from self._build(agent, nested=rule.nested, runs=runs)
+        return [
+            trajectory
+            for agent in self._agents_of(rule.match)
+            for trajectory in self._build(agent, nested=rule.nested, runs=runs)
+        ]
 
     def sessions(self) -> set[str]:
         """A trace may hold runs of several sessions, of which the whole names one or none."""
@@ -104,6 +108,8 @@ class _Reader:
         return {each.session for some in built for each in some if each.session is not None}
 
     def _agents_of(self, match: Match) -> Sequence[str | None]:
+        if match.literal_agent is not None:
+            return [match.literal_agent] if match.literal_agent in self.agents else []
         if match.agent is None or (match.agent == "*" and not self.agents):
             return [None]
         return [agent for agent in self.agents if match.fits_agent(agent)]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from otel_eval.drafts import quick
 from otel_eval.extract.calls import (
@@ -22,6 +21,7 @@ from otel_eval.extract.common import text
 from otel_eval.extract.dialect import Content, Dialect, Reading, ToolReading
 from otel_eval.extract.dialects import Contents, read
 from otel_eval.extract.tree import Tree
+from otel_eval.lazy import lazy
 from otel_eval.model import (
     UNRECORDED,
     Anchor,
@@ -116,7 +116,7 @@ class Extraction:
         if vote:
             self._votes[dialect.id] = self._votes.get(dialect.id, 0) + vote
 
-    @cached_property
+    @lazy
     def _sessions_of(self) -> "Inherited":
         return Inherited(self._tree, self._own_session, (*self._keys.session, *_SESSION_KEYS))
 
@@ -125,14 +125,14 @@ class Extraction:
         """Whether the trace holds a tool call, a model call or an agent span."""
         return bool(self._votes)
 
-    @cached_property
+    @lazy
     def agents(self) -> Sequence[str]:
         """The agents with spans of their own, outermost first, then those that spans only name."""
         named = [name for span in self._agent_spans if (name := self._agent(span))]
         found = list(dict.fromkeys((*named, *self._agents_of.said.values())))
         return found or ([self.trace.agent] if self.trace.agent else [])
 
-    @cached_property
+    @lazy
     def trace(self) -> Trajectory:
         """The whole trace; its agent is the outermost agent span's."""
         root = self._tree.root
@@ -187,7 +187,7 @@ class Extraction:
                 self._readings[span.span_id] = replace(reading, agent_span=True, agent=task)
                 self._agent_spans.append(span)
 
-    @cached_property
+    @lazy
     def _calls(self) -> Sequence[ToolCall]:
         agent = self._agents_of.only
         if agent is not None and not self._conversation and stand_alone(self._tools):
@@ -221,7 +221,7 @@ class Extraction:
         """Whether the library of a model span has written the tool calls of this trace itself."""
         return self._readings[model.span_id].runs_tools and model.scope.name in writers
 
-    @cached_property
+    @lazy
     def _models(self) -> Sequence[Span]:
         """The model calls: of spans that wrap or repeat each other, the innermost and first."""
         spans = self._speakers
