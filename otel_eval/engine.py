@@ -335,7 +335,8 @@ class Engine:
     def _group(
         self, spans: Iterable[AnySpan], reader: SdkReader, now: float, size: int = 0
     ) -> None:
-        decoded = [each for span in spans if (each := self._decoded(span, reader)) is not None]
+        found = [span if isinstance(span, Span) else self._decoded(span, reader) for span in spans]
+        decoded = [span for span in found if span is not None]
         for trace_id, entries in self._by_trace(decoded, size).items():
             self._add(trace_id, entries, now)
         self._score(self._traces.ready(), now)
@@ -345,9 +346,7 @@ class Engine:
         self._sessions.ease(SESSION_SHARE * self._max_buffer)
         self._scorer.score_sessions(self._sessions.ready())
 
-    def _decoded(self, span: AnySpan, reader: SdkReader) -> Span | None:
-        if isinstance(span, Span):
-            return span
+    def _decoded(self, span: ReadableSpan, reader: SdkReader) -> Span | None:
         try:
             return reader.read(span)
         # Attribute values may be objects of the application, with a __str__ that raises.

@@ -120,7 +120,7 @@ class Tops:
         return self.root or self.loose or self.entries > 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
     """What is remembered of a closed group; `ids` are sorted hashes."""
 

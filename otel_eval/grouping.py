@@ -8,17 +8,20 @@ import sys
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, Generic, TypeAlias
 
+from otel_eval.drafts import quick
 from otel_eval.group import MIB, Closed, Group, K, Limits, Past, Place, T, place_of
 from otel_eval.model import ClosedBy
 
 __all__ = ["MIB", "Closed", "Entry", "Grouper", "Grouping", "Limits", "Place", "place_of"]
 
 IDS_REMEMBERED: Final = 2_000_000
+
+_make_past = quick(Past)
 
 Entry: TypeAlias = tuple[str, T, int, str | None, Place]
 """An item's id, the item, its size in bytes, the id of its parent and its place."""
@@ -89,8 +92,8 @@ class _Memory(Generic[K]):
     def _merge(closed: Closed[K, T], before: Past | None, hashes: list[int]) -> Past:
         ids = array("q", sorted(hashes))
         if before is not None and closed.late:
-            return Past(before.parts, before.by, before.whole, ids)
-        return Past(closed.part, closed.by, closed.whole, ids)
+            return replace(before, ids=ids)
+        return _make_past(parts=closed.part, by=closed.by, whole=closed.whole, ids=ids)
 
 
 class Grouper(Generic[K, T]):

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Final, TypeAlias, TypeVar
 
 from otel_eval.counters import Counters
+from otel_eval.drafts import quick
 from otel_eval.evaluators.base import Evaluator
 from otel_eval.extract import Keys, extract
 from otel_eval.grouping import Closed, Grouper
@@ -66,11 +67,14 @@ class ClosedSession:
     awaited: Collection[Task] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     evaluations: Sequence[Evaluation] = ()
     awaited: Collection[Task] = ()
     sessions: Collection[str] = ()
+
+
+_make_found = quick(_Found)
 
 
 @dataclass(kw_only=True)
@@ -154,7 +158,7 @@ class Scorer:
             self.counters.settle("scored", len(group.items))
         else:
             self.counters.pass_over("no_session", len(group.items))
-        return _Found(found.evaluations, found.awaited, joined)
+        return _make_found(evaluations=found.evaluations, awaited=found.awaited, sessions=joined)
 
     def _join_sessions(
         self, group: TraceGroup, views: Iterable[View], now: float
@@ -183,7 +187,7 @@ class Scorer:
         self._evaluations += found
         if len(self._evaluations) >= MAX_EVALUATIONS:
             self.deliver()
-        return _Found(found, awaited)
+        return _make_found(evaluations=found, awaited=awaited)
 
     def _submit(
         self, job: Job, evaluator: Evaluator, said: Sequence[Evaluation], awaited: set[Task]

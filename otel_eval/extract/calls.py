@@ -100,18 +100,19 @@ def _turn_order(span: Span, contents: Contents) -> tuple[int, int, int, str]:
 def stand_alone(tools: Sequence[Spoken]) -> bool:
     """Whether each tool span is a call by itself and says everything: so it is nearly always."""
     starts = {span.start_ns for span, _ in tools}
-    return len(starts) == len(tools) > 0 and _are_distinct(tools) and all(map(_is_told, tools))
+    if not tools or len(starts) < len(tools):
+        return False
+    return _are_distinct(tools) and all(_is_told(reading) for _, reading in tools)
 
 
 def all_told(calls: Sequence[Call]) -> bool:
     """Whether the tool spans say everything themselves: values, and the order of the calls."""
     if len({call.start_ns for call in calls}) < len(calls):
         return False
-    return all(_is_told((call.spans[0], call.reading)) for call in calls)
+    return all(_is_told(call.reading) for call in calls)
 
 
-def _is_told(tool: Spoken) -> bool:
-    reading = tool[1]
+def _is_told(reading: ToolReading) -> bool:
     if reading.arguments is UNRECORDED or not reading.arguments_sure:
         return False
     return reading.error is not None or (reading.output is not UNRECORDED and reading.output_sure)
@@ -119,12 +120,15 @@ def _is_told(tool: Spoken) -> bool:
 
 def _are_distinct(tools: Sequence[Spoken]) -> bool:
     """Whether no two can be one call: one library wrote them, and no call id is there twice."""
-    ids = [reading.call_id for _, reading in tools if reading.call_id is not None]
-    return (
-        len(set(ids)) == len(ids)
-        and len({span.scope.name for span, _ in tools}) < 2
-        and not {"client", "server"}.issubset([span.kind for span, _ in tools])
-    )
+    libraries, kinds, ids = set(), set(), []
+    for span, reading in tools:
+        libraries.add(span.scope.name)
+        kinds.add(span.kind)
+        if reading.call_id is not None:
+            ids.append(reading.call_id)
+    if len(libraries) > 1 or kinds.issuperset(("client", "server")):
+        return False
+    return len(set(ids)) == len(ids)
 
 
 def completed(tree: Tree, calls: list[Call], talk: Conversation) -> list[Call]:

@@ -48,14 +48,13 @@ def read(span: Span) -> tuple[Dialect | None, Reading]:
     One library's attributes may lie on another's tool span, so a span in which the first dialect
     finds nothing is shown to the others.
     """
-    first: tuple[Dialect | None, Reading] = (None, NOTHING)
+    first: tuple[Dialect, Reading] | None = None
     for dialect in _readers(span):
         reading = dialect.read(span)
-        if reading.tool is not None or (first[0] is None and reading.is_something):
+        if reading.tool is not None or (first is None and reading.is_something):
             return dialect, reading
-        if first[0] is None:
-            first = (dialect, reading)
-    return first
+        first = first or (dialect, reading)
+    return first or (None, NOTHING)
 
 
 def _readers(span: Span) -> Sequence[Dialect]:

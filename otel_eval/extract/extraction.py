@@ -344,12 +344,10 @@ class Extraction:
         return None
 
     def _own_agent(self, span: Span) -> str | None:
-        keys, attributes = self._keys.agent, span.attributes
-        return (
-            (_looked_up(attributes, keys) if keys else None)
-            or self._readings[span.span_id].agent
-            or _looked_up(attributes, _AGENT_KEYS)
-        )
+        keys = self._keys.agent
+        if keys and (found := _looked_up(span.attributes, keys)):
+            return found
+        return self._readings[span.span_id].agent or _looked_up(span.attributes, _AGENT_KEYS)
 
     def _own_session(self, span: Span) -> str | None:
         named = _looked_up(span.attributes, (*self._keys.session, *_SESSION_KEYS))
