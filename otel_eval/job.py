@@ -34,6 +34,8 @@ class Job:
 
     @property
     def is_sampled(self) -> bool:
+        if self.rule.sample >= 1:
+            return True
         per_session = self.rule.per == "session" and self.trajectory.session is not None
         identity = self.trajectory.session if per_session else self.trajectory.trace_id
         return self.rule.samples(identity or "")

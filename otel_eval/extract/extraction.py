@@ -179,7 +179,9 @@ class Extraction:
     def _mark_tasks(self) -> None:
         """Traceloop writes a nested agent twice: an empty span, and a task of the same name."""
         tasks = [span for span in self._tree.spans if "gen_ai.task.name" in span.attributes]
-        names = {self._readings[span.span_id].agent for span in self._agent_spans if tasks} - {None}
+        if not tasks:
+            return
+        names = {self._readings[span.span_id].agent for span in self._agent_spans} - {None}
         for span in tasks:
             reading = self._readings[span.span_id]
             task = text(span.attributes.get("gen_ai.task.name"))
