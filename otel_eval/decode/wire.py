@@ -1,47 +1,61 @@
-"""OTLP's trace data as protobuf describes it, but with the attributes of spans left as bytes.
+"""OTLP's messages as protobuf describes them, but with attributes left as bytes.
 
 Most attributes come again and again, with the same key and the same value. As bytes they can be
-looked up, which takes a fraction of the time that it takes to read them out of their messages.
+looked up, which takes a fraction of the time that it takes to read them out of their messages, or
+to make messages of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, Final
 
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
 from google.protobuf.descriptor_pool import Default
 from google.protobuf.message_factory import GetMessageClass
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-_PACKAGE: Final = "otel_eval.wire"
+
+def with_bytes(
+    theirs: FileDescriptor, *, package: str, holders: Container[str]
+) -> Callable[[str], Any]:
+    """Looks up messages of one of OTLP's files by name; the same on the wire, but the `attributes`
+    of `holders` are lists of serialized KeyValues."""
+    pool = Default()
+    pool.AddSerializedFile(_description(theirs, package, holders).SerializeToString())
+    return lambda name: GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
 
 
-def _description() -> FileDescriptorProto:
-    """OTLP's own, in another package and with one field changed: the same on the wire."""
+def _description(
+    theirs: FileDescriptor, package: str, holders: Container[str]
+) -> FileDescriptorProto:
+    """OTLP's own, in another package and with these fields changed."""
     file = FileDescriptorProto()
-    trace_pb2.DESCRIPTOR.CopyToProto(file)
-    theirs, ours = f".{file.package}.", f".{_PACKAGE}."
-    file.name, file.package = "otel_eval/wire.proto", _PACKAGE
-    for field in _fields(file.message_type):
-        if field.type_name.startswith(theirs):
-            field.type_name = field.type_name.replace(theirs, ours)
-    span = next(each for each in file.message_type if each.name == "Span")
-    attributes = next(each for each in span.field if each.name == "attributes")
-    attributes.type = FieldDescriptorProto.TYPE_BYTES
-    attributes.ClearField("type_name")
+    theirs.CopyToProto(file)
+    file.name, file.package = f"{package.replace('.', '/')}.proto", package
+    for holder, message in _named(file.message_type):
+        for field in message.field:
+            if field.type_name.startswith(f".{theirs.package}."):
+                field.type_name = field.type_name.replace(theirs.package, package)
+            if field.name == "attributes" and holder in holders:
+                field.type = FieldDescriptorProto.TYPE_BYTES
+                field.ClearField("type_name")
     return file
 
 
-def _fields(messages: Iterable[Any]) -> Iterable[FieldDescriptorProto]:
+def _named(
+    messages: Iterable[DescriptorProto], within: str = ""
+) -> Iterator[tuple[str, DescriptorProto]]:
     for message in messages:
-        yield from message.field
-        yield from _fields(message.nested_type)
+        name = f"{within}{message.name}"
+        yield name, message
+        yield from _named(message.nested_type, f"{name}.")
 
 
-def _traces_data() -> Any:
-    pool = Default()
-    pool.AddSerializedFile(_description().SerializeToString())
-    return GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.TracesData"))
-
-
-TracesData: Final = _traces_data()
-"""A trace_pb2.TracesData but for `Span.attributes`: a list of serialized KeyValues."""
+TracesData: Final = with_bytes(trace_pb2.DESCRIPTOR, package="otel_eval.wire", holders={"Span"})(
+    "TracesData"
+)
+"""A trace_pb2.TracesData but for `Span.attributes`."""

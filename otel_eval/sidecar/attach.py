@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from google.protobuf.message import Message
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from otel_eval.engine import ClosedTrace
 from otel_eval.model import Evaluation, Span
 from otel_eval.sidecar.forward import Forwarder
+from otel_eval.sidecar.own_requests import with_event
 from otel_eval.sidecar.parcels import Parcel, Put, origins
 from otel_eval.sidecar.signals import TRACES
 from otel_eval.sinks import event
@@ -37,7 +37,8 @@ class _Held:
     until: float
     origin: int | None
     """The request of the journal that it came in."""
-    events: list[trace_pb2.Span.Event] = field(default_factory=list)
+    events: list[bytes] = field(default_factory=list)
+    """As spans with nothing else."""
     gone: bool = False
 
     @property
@@ -46,7 +47,7 @@ class _Held:
 
     def message(self) -> trace_pb2.ResourceSpans:
         message = trace_pb2.ResourceSpans.FromString(self.wire)
-        message.scope_spans[0].spans[0].events.extend(self.events)
+        message.scope_spans[0].spans[0].MergeFromString(b"".join(self.events))
         return message
 
 
@@ -108,7 +109,7 @@ class Holder:
             if anchor is None:
                 unattached.append(evaluation)
             else:
-                anchor.events.append(_event(evaluation, self._form))
+                anchor.events.append(with_event(evaluation, self._form))
         self._send(closed.trace_id, mine, put)
         return unattached
 
@@ -195,24 +196,3 @@ def _copy(message: Copied) -> Copied:
     copied = type(message)()
     copied.CopyFrom(message)
     return copied
-
-
-def _event(evaluation: Evaluation, form: ResultEvent) -> trace_pb2.Span.Event:
-    pairs = [
-        KeyValue(key=key, value=_value(value)) for key, value in form.attributes(evaluation).items()
-    ]
-    return trace_pb2.Span.Event(
-        name=event.NAME, time_unix_nano=evaluation.anchor.end_ns, attributes=pairs
-    )
-
-
-def _value(value: str | bool | int | float) -> AnyValue:
-    match value:
-        case bool():
-            return AnyValue(bool_value=value)
-        case int():
-            return AnyValue(int_value=value)
-        case float():
-            return AnyValue(double_value=value)
-        case _:
-            return AnyValue(string_value=value)

@@ -7,7 +7,7 @@ was asked about the trace, all of this waits for what it says.
 """
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Condition, Thread
 from typing import Final
@@ -17,7 +17,7 @@ from otel_eval.scoring import Task, task_of
 from otel_eval.sidecar.custody import Custody
 from otel_eval.sidecar.forward import Forwarder
 from otel_eval.sidecar.ledger import Closing, Entry, Ledger, Target, session_key
-from otel_eval.sidecar.own import ForwardedLogs, ForwardedSpans
+from otel_eval.sidecar.own_requests import OwnRequests
 from otel_eval.sidecar.parcels import Parcel, origins
 from otel_eval.sinks.event import ResultEvent
 from otel_eval.workers import suppressed
@@ -162,18 +162,22 @@ class Closings:
         self._journal.record(act, then)
 
     def _outgoing(self, batch: Sequence[Scored]) -> list[_Outgoing]:
-        own: list[tuple[Target, Parcel]] = []
-        if "log" in self._events and "logs" in self._forwarders:
-            logs = [evaluation for each in batch for evaluation in each.logs]
-            ForwardedLogs(lambda parcel: own.append(("logs", parcel)), self._form).emit(logs)
-        if "span" in self._events and "forward" in self._forwarders:
-            spans = [evaluation for each in batch for evaluation in each.spans]
-            ForwardedSpans(lambda parcel: own.append(("forward", parcel)), self._form).emit(spans)
         held = [each.held for each in batch if each.held is not None]
         return [
-            *(self._entered(parcel, target) for target, parcel in own),
+            *(self._entered(parcel, target) for target, parcel in self._told(batch)),
             *(self._entered(parcel, "forward", held=parcel) for parcel in held),
         ]
+
+    def _told(self, batch: Sequence[Scored]) -> Iterator[tuple[Target, Parcel]]:
+        requests = OwnRequests(self._form)
+        if "log" in self._events and "logs" in self._forwarders:
+            logs = [evaluation for each in batch for evaluation in each.logs]
+            if parcel := requests.logs(logs):
+                yield "logs", parcel
+        if "span" in self._events and "forward" in self._forwarders:
+            spans = [evaluation for each in batch for evaluation in each.spans]
+            if parcel := requests.spans(spans):
+                yield "forward", parcel
 
     def _entered(self, parcel: Parcel, target: Target, held: Parcel | None = None) -> _Outgoing:
         entry = Entry(

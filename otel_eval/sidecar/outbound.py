@@ -17,8 +17,8 @@ from otel_eval.sidecar.closings import Closings, Scored
 from otel_eval.sidecar.custody import Custody
 from otel_eval.sidecar.forward import Forwarder, connect
 from otel_eval.sidecar.ledger import Closing, Target, session_key
-from otel_eval.sidecar.own import ForwardedLogs, ForwardedSpans
-from otel_eval.sidecar.parcels import Parcel
+from otel_eval.sidecar.own import ForwardedEvents
+from otel_eval.sidecar.parcels import Parcel, Put
 from otel_eval.sidecar.tls import within
 from otel_eval.sinks.event import ResultEvent
 
@@ -63,13 +63,15 @@ class Outbound:
     def sinks(self) -> list[Sink]:
         if self.closings is not None:
             return [_Answers(self.closings.answer, self._rules)]
-        sinks: list[Sink] = []
-        if self._log_forwarder is not None and "log" in self._events:
-            sinks.append(ForwardedLogs(self._log_forwarder.put_soon, self._form))
-        if self.forwarder is not None and "span" in self._events:
-            spans = ForwardedSpans(self.forwarder.put_soon, self._form)
-            sinks.append(_Later(spans.emit, self._rules) if self.holder is not None else spans)
-        return sinks
+        logs = self._way_out(self._log_forwarder, "log")
+        spans = self._way_out(self.forwarder, "span")
+        if self.holder is None:
+            return [ForwardedEvents(self._form, logs=logs, spans=spans)] if logs or spans else []
+        later = _Later(ForwardedEvents(self._form, spans=spans).emit, self._rules)
+        return [ForwardedEvents(self._form, logs=logs), later]
+
+    def _way_out(self, forwarder: Forwarder | None, kind: str) -> Put | None:
+        return None if forwarder is None or kind not in self._events else forwarder.put_soon
 
     def closed(self, trace: ClosedTrace) -> None:
         """Let go of what waited for the scores of this trace."""
@@ -79,7 +81,7 @@ class Outbound:
         if self.holder is None or self.forwarder is None:
             return
         if left := self.holder.release(trace):
-            ForwardedSpans(self.forwarder.put_soon, self._form).emit(left)
+            ForwardedEvents(self._form, spans=self.forwarder.put_soon).emit(left)
 
     def _close_safely(self, closings: Closings, trace: ClosedTrace) -> None:
         held: list[Parcel] = []

@@ -20,6 +20,13 @@ def has_real_ids(anchor: Anchor) -> bool:
     return len(trace_id) == 32 and len(span_id) == 16 and "#" not in (trace_id[0], span_id[0])
 
 
+def raw_ids(anchor: Anchor) -> tuple[bytes, bytes] | None:
+    """Trace id and span id as OTLP has them; None where decode had to make them up."""
+    if not has_real_ids(anchor):
+        return None
+    return bytes.fromhex(anchor.trace_id), bytes.fromhex(anchor.span_id)
+
+
 def span_context(anchor: Anchor) -> SpanContext | None:
     """The anchor's identity; None where decode had to make up its ids."""
     trace_id, span_id = _number(anchor.trace_id), _number(anchor.span_id)

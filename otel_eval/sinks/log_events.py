@@ -32,7 +32,7 @@ class LogEventSink:
                 self._emit(evaluation, here)
 
     def _emit(self, evaluation: Evaluation, here: Context) -> None:
-        severity = _severity(evaluation)
+        severity = severity_of(evaluation)
         self._logger.emit(
             timestamp=evaluation.anchor.end_ns or None,
             context=here,
@@ -52,7 +52,7 @@ def _is_heard(logger: Logger) -> bool:
     return enabled is None or bool(enabled(event_name=event.NAME))
 
 
-def _severity(evaluation: Evaluation) -> SeverityNumber:
+def severity_of(evaluation: Evaluation) -> SeverityNumber:
     if evaluation.verdict in {"fail", "error"}:
         return SeverityNumber.WARN
     return SeverityNumber.INFO

@@ -7,8 +7,6 @@ and its id follows from what was evaluated, so that a second delivery has the sa
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import blake2b
-from itertools import groupby
 from typing import cast
 
 from opentelemetry.sdk.resources import Resource
@@ -21,6 +19,7 @@ from otel_eval.model import Anchor, Evaluation
 from otel_eval.sinks import event, instruments
 from otel_eval.sinks.anchors import SAMPLED, span_context
 from otel_eval.sinks.event import ResultEvent
+from otel_eval.sinks.subjects import by_subject, span_id
 
 Deliver = Callable[[ReadableSpan], None]
 
@@ -45,9 +44,8 @@ class SpanEventSink:
         deliver = self._taker()
         if deliver is None:
             return
-        told = sorted(filter(event.is_told, evaluations), key=_subject)
-        for _, group in groupby(told, key=_subject):
-            span = evaluation_span(list(group), self._form)
+        for group in by_subject(filter(event.is_told, evaluations)):
+            span = evaluation_span(group, self._form)
             if span is not None:
                 deliver(span)
 
@@ -90,11 +88,11 @@ def evaluation_span(evaluations: Sequence[Evaluation], form: ResultEvent) -> Rea
     if parent is None:
         return None
     return ReadableSpan(
-        name=f"evaluation {first.rule}",
+        name=span_name(first),
         context=_identity(parent, evaluations),
         parent=parent,
         resource=_resource(first.anchor),
-        attributes=_attributes(first),
+        attributes=span_attributes(first),
         events=[span_event(each, form) for each in evaluations],
         links=[Link(parent)],
         start_time=first.anchor.end_ns,
@@ -103,32 +101,20 @@ def evaluation_span(evaluations: Sequence[Evaluation], form: ResultEvent) -> Rea
     )
 
 
-def _subject(evaluation: Evaluation) -> tuple[str, ...]:
-    """What one evaluation span is about."""
-    trajectory, anchor = evaluation.trajectory, evaluation.anchor
-    group = trajectory.session if trajectory.per == "session" else trajectory.trace_id
-    part = str(trajectory.part)
-    agent = trajectory.agent or ""
-    return (group or "", part, agent, evaluation.rule, anchor.trace_id, anchor.span_id)
-
-
 def _identity(parent: SpanContext, evaluations: Sequence[Evaluation]) -> SpanContext:
-    """An id of 64 bits that depends on the subject and on which evaluators are told about it.
-
-    A judge's answer comes later than the others': it is a span of its own, not the same one again.
-    """
-    digest = blake2b(digest_size=8)
-    for word in (*_subject(evaluations[0]), *(each.evaluator for each in evaluations)):
-        digest.update(word.encode("utf-8", "replace") + b"\0")
-    span_id = int.from_bytes(digest.digest()) or 1
-    return SpanContext(parent.trace_id, span_id, is_remote=False, trace_flags=SAMPLED)
+    number = int.from_bytes(span_id(evaluations))
+    return SpanContext(parent.trace_id, number, is_remote=False, trace_flags=SAMPLED)
 
 
 def _resource(anchor: Anchor) -> Resource:
     return Resource(dict(anchor.resource))
 
 
-def _attributes(evaluation: Evaluation) -> dict[str, str]:
+def span_name(evaluation: Evaluation) -> str:
+    return f"evaluation {evaluation.rule}"
+
+
+def span_attributes(evaluation: Evaluation) -> dict[str, str]:
     found = {
         "openinference.span.kind": "EVALUATOR",
         "otel_eval.rule": evaluation.rule,
