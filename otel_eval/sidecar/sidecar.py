@@ -17,6 +17,7 @@ from otel_eval.sidecar.admin import admin_app
 from otel_eval.sidecar.contents import WAITS_SECONDS
 from otel_eval.sidecar.custody import Custody
 from otel_eval.sidecar.doors import Doors, unguarded
+from otel_eval.sidecar.handover import Handover
 from otel_eval.sidecar.journal import Journal
 from otel_eval.sidecar.ledger import session_key
 from otel_eval.sidecar.listeners import is_loopback_host
@@ -44,7 +45,7 @@ class Sidecar:
     def __init__(self, config: Config) -> None:
         _refuse_circle(config)
         self._config = config
-        self._loop = asyncio.get_running_loop()
+        self._handover = Handover(asyncio.get_running_loop())
         self._form = config.result_event()
         self._labels = config.labels()
         grouping = config.grouping_limits()
@@ -176,17 +177,16 @@ class Sidecar:
             self._engine.add_sink(sink)
 
     def _closed(self, trace: ClosedTrace) -> None:
-        """Called by the engine's thread; at the very end the loop may be gone."""
+        """Called by the engine's thread."""
         if self._custody is not None and self._outbound.closings is not None:
             self._custody.closing(trace.trace_id, trace.sessions)
             self._outbound.closings.make_room()
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._settle, trace)
+        self._handover.put(lambda: self._settle(trace))
 
     def _session_closed(self, session: ClosedSession) -> None:
         if self._custody is not None:
             self._custody.closing(session_key(session.session))
-            self._custody.journal.call(lambda: self._outbound.session_closed(session))
+            self._handover.put(lambda: self._outbound.session_closed(session))
 
     def _grouped(self, spans: Sequence[AnySpan], open_traces: Container[str]) -> None:
         if self._custody is not None:
