@@ -1,23 +1,25 @@
 """Spans that wait for their scores: `attach` mode.
 
 Only spans that an evaluation may be about are held. They leave when their trace is scored, or when
-they have waited too long; then the scores go out as spans of their own. What leaves is the message
-that came, with events added: links, trace state, flags and unknown fields are still in it.
+they have waited too long; then the scores go out as spans of their own. What leaves is the bytes
+that came, with events added: links, trace state, flags and unknown fields are still in them.
 """
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 from opentelemetry.proto.trace.v1 import trace_pb2
 
+from otel_eval.decode.wire import with_bytes
 from otel_eval.engine import ClosedTrace
 from otel_eval.model import Evaluation, Span
 from otel_eval.sidecar.forward import Forwarder
 from otel_eval.sidecar.own_requests import with_event
-from otel_eval.sidecar.parcels import Parcel, Put, origins
+from otel_eval.sidecar.parcels import Parcel, Put, joined, origins, together
 from otel_eval.sidecar.signals import TRACES
 from otel_eval.sinks import event
 from otel_eval.sinks.event import ResultEvent
@@ -26,6 +28,12 @@ RECORD_BYTES: Final = 300
 """What is kept about a held span beside the span."""
 
 Copied = TypeVar("Copied", bound=Message)
+
+_traces: Final = with_bytes(
+    trace_pb2.DESCRIPTOR, package="otel_eval.attach", fields={"ScopeSpans.spans"}
+)
+_TracesData: Final = _traces("TracesData")
+_ResourceSpans: Final = _traces("ResourceSpans")
 
 
 @dataclass(eq=False, slots=True)
@@ -45,9 +53,10 @@ class _Held:
     def size(self) -> int:
         return len(self.wire) + RECORD_BYTES
 
-    def message(self) -> trace_pb2.ResourceSpans:
-        message = trace_pb2.ResourceSpans.FromString(self.wire)
-        message.scope_spans[0].spans[0].MergeFromString(b"".join(self.events))
+    def message(self) -> Any:
+        """A ResourceSpans: what is joined to the bytes of a message is added to the message."""
+        message = _ResourceSpans.FromString(self.wire)
+        message.scope_spans[0].spans[0] += b"".join(self.events)
         return message
 
 
@@ -68,6 +77,9 @@ class Holder:
         self._may_anchor = may_anchor
         self._traces: dict[str, list[_Held]] = {}
         self._order: deque[tuple[str, _Held]] = deque()
+        self._leaving: list[Parcel] = []
+        """Of this turn of the event loop: many traces are scored at a time, and one request has
+        room for all of their anchors."""
 
     def take(
         self, body: bytes, spans: Sequence[Span], now: float, origin: int | None = None
@@ -85,7 +97,7 @@ class Holder:
                 )
             )
             return
-        data = trace_pb2.TracesData.FromString(body)
+        data = _TracesData.FromString(body)
         decoded = iter(zip(spans, anchors, strict=True))
         for group in data.resource_spans:
             around = _without(group, "scope_spans")
@@ -123,30 +135,27 @@ class Holder:
     def drain(self) -> None:
         for trace_id, held in list(self._traces.items()):
             self._send(trace_id, held)
+        self._leave()
 
     def _hold_from(
         self,
-        around: trace_pb2.ResourceSpans,
-        scoped: trace_pb2.ScopeSpans,
+        around: Any,
+        scoped: Any,
         decoded: Iterator[tuple[Span, bool]],
         now: float,
         origin: int | None,
     ) -> None:
-        marked = [(message, *next(decoded)) for message in scoped.spans]
+        marked = [(raw, *next(decoded)) for raw in scoped.spans]
         if not any(anchor for _, _, anchor in marked):
             return
         scope = _without(scoped, "spans")
-        for message, span, anchor in marked:
+        for raw, span, anchor in marked:
             if anchor:
-                self._hold(span, _alone(around, scope, message), now, origin)
-        rest = [_copy(message) for message, _, anchor in marked if not anchor]
-        del scoped.spans[:]
-        scoped.spans.extend(rest)
+                self._hold(span, _alone(around, scope, raw), now, origin)
+        scoped.spans[:] = [raw for raw, _, anchor in marked if not anchor]
 
-    def _hold(
-        self, span: Span, message: trace_pb2.ResourceSpans, now: float, origin: int | None
-    ) -> None:
-        held = _Held(span.span_id, message.SerializeToString(), now + self._max_hold, origin)
+    def _hold(self, span: Span, wire: bytes, now: float, origin: int | None) -> None:
+        held = _Held(span.span_id, wire, now + self._max_hold, origin)
         self._traces.setdefault(span.trace_id, []).append(held)
         self._order.append((span.trace_id, held))
         self._forwarder.hold(size=held.size, spans=1)
@@ -160,11 +169,11 @@ class Holder:
         staying = [each for each in self._traces.pop(trace_id) if not each.gone]
         if staying:
             self._traces[trace_id] = staying
-        data = trace_pb2.TracesData(resource_spans=[each.message() for each in leaving])
+        data = _TracesData(resource_spans=[each.message() for each in leaving])
         for each in leaving:
             each.wire = b""  # those before it in the order may keep it there for a while
         body, came_in = data.SerializeToString(), Counter(each.origin for each in leaving)
-        (put or self._forwarder.put)(
+        (put or self._leave_soon)(
             Parcel(
                 signal=TRACES,
                 body=body,
@@ -173,16 +182,28 @@ class Holder:
             )
         )
 
+    def _leave_soon(self, parcel: Parcel) -> None:
+        self._forwarder.hold(size=parcel.size, spans=parcel.spans)
+        if not self._leaving:
+            asyncio.get_running_loop().call_soon(self._leave)
+        self._leaving.append(parcel)
 
-def _alone(
-    around: trace_pb2.ResourceSpans, scope: trace_pb2.ScopeSpans, span: trace_pb2.Span
-) -> trace_pb2.ResourceSpans:
+    def _leave(self) -> None:
+        leaving, self._leaving = self._leaving, []
+        for parcels in together(leaving):
+            parcel = joined(parcels)
+            self._forwarder.hold(size=-parcel.size, spans=-parcel.spans)
+            self._forwarder.put(parcel)
+
+
+def _alone(around: Any, scope: Any, span: bytes) -> bytes:
     """The span with all that is around it, and without the others that are."""
     message = _copy(around)
     scoped = message.scope_spans.add()
     scoped.CopyFrom(scope)
-    scoped.spans.add().CopyFrom(span)
-    return message
+    scoped.spans.append(span)
+    written: bytes = message.SerializeToString()
+    return written
 
 
 def _without(message: Copied, field: str) -> Copied:

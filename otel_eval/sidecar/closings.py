@@ -18,7 +18,7 @@ from otel_eval.sidecar.custody import Custody
 from otel_eval.sidecar.forward import Forwarder
 from otel_eval.sidecar.ledger import Closing, Entry, Ledger, Target, session_key
 from otel_eval.sidecar.own_requests import OwnRequests
-from otel_eval.sidecar.parcels import Parcel, origins
+from otel_eval.sidecar.parcels import Parcel, joined, origins, together
 from otel_eval.sinks.event import ResultEvent
 from otel_eval.workers import suppressed
 
@@ -57,7 +57,7 @@ class _Partial:
 class _Outgoing:
     entry: Entry
     parcel: Parcel
-    held: Parcel | None = None
+    held: Sequence[Parcel] = ()
     """The same spans as they were counted before."""
 
 
@@ -165,7 +165,7 @@ class Closings:
         held = [each.held for each in batch if each.held is not None]
         return [
             *(self._entered(parcel, target) for target, parcel in self._told(batch)),
-            *(self._entered(parcel, "forward", held=parcel) for parcel in held),
+            *(self._entered(joined(each), "forward", held=each) for each in together(held)),
         ]
 
     def _told(self, batch: Sequence[Scored]) -> Iterator[tuple[Target, Parcel]]:
@@ -179,7 +179,7 @@ class Closings:
             if parcel := requests.spans(spans):
                 yield "forward", parcel
 
-    def _entered(self, parcel: Parcel, target: Target, held: Parcel | None = None) -> _Outgoing:
+    def _entered(self, parcel: Parcel, target: Target, held: Sequence[Parcel] = ()) -> _Outgoing:
         entry = Entry(
             id=self._journal.new_id(),
             signal=parcel.signal,
@@ -196,13 +196,14 @@ class Closings:
         entry, parcel = outgoing.entry, outgoing.parcel
         self._journal.count(entry)
         self._custody.keep(entry)
-        if outgoing.held is None:
+        if not outgoing.held:
             self._forwarders[entry.target].put_own(parcel)
             return
         forwarder = self._forwarders["forward"]
-        forwarder.hold(size=-outgoing.held.size, spans=-outgoing.held.spans)
+        forwarder.hold(size=-parcel.size, spans=-parcel.spans)
         forwarder.put(parcel)
-        self._custody.gone(outgoing.held)
+        for held in outgoing.held:
+            self._custody.gone(held)
 
 
 def _subject(evaluation: Evaluation) -> tuple[str, int]:

@@ -25,9 +25,13 @@ from otel_eval.sinks.log_events import severity_of
 from otel_eval.sinks.span_events import span_attributes, span_name
 from otel_eval.sinks.subjects import by_subject, span_id
 
-_logs: Final = with_bytes(logs_pb2.DESCRIPTOR, package="otel_eval.own_logs", holders={"LogRecord"})
+_logs: Final = with_bytes(
+    logs_pb2.DESCRIPTOR, package="otel_eval.own_logs", fields={"LogRecord.attributes"}
+)
 _traces: Final = with_bytes(
-    trace_pb2.DESCRIPTOR, package="otel_eval.own_traces", holders={"Span", "Span.Event"}
+    trace_pb2.DESCRIPTOR,
+    package="otel_eval.own_traces",
+    fields={"Span.attributes", "Span.Event.attributes"},
 )
 _LogsData: Final = _logs("LogsData")
 _TracesData: Final = _traces("TracesData")

@@ -1,10 +1,14 @@
 """What is forwarded, and what became of it."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from otel_eval.sidecar.signals import Form, Signal
+
+MOST_TOGETHER: Final = 1 << 20
+"""How many bytes are put together in one request. Targets may refuse more than 4 MiB."""
 
 Loss: TypeAlias = Literal["queue_full", "rejected", "expired", "shutdown", "damaged"]
 
@@ -39,6 +43,34 @@ class Parcel:
 def origins(id: int | None, spans: int) -> tuple[tuple[int, int], ...]:
     """All of one request, or that many of its spans; a request without spans is one unit."""
     return () if id is None else ((id, max(spans, 1)),)
+
+
+def together(parcels: Iterable[Parcel]) -> Iterator[list[Parcel]]:
+    """Lists of parcels that are small enough to be one; a large one is alone."""
+    batch: list[Parcel] = []
+    size = 0
+    for parcel in parcels:
+        size += parcel.size
+        if batch and size > MOST_TOGETHER:
+            yield batch
+            batch, size = [], parcel.size
+        batch.append(parcel)
+    if batch:
+        yield batch
+
+
+def joined(parcels: Sequence[Parcel]) -> Parcel:
+    """One request with all that is in these, of one signal and in protobuf, where messages that
+    are joined are one message."""
+    units: Counter[int] = Counter()
+    for parcel in parcels:
+        units.update(dict(parcel.origins))
+    return Parcel(
+        signal=parcels[0].signal,
+        body=b"".join(parcel.body for parcel in parcels),
+        spans=sum(parcel.spans for parcel in parcels),
+        origins=tuple(units.items()),
+    )
 
 
 Put: TypeAlias = Callable[[Parcel], None]
