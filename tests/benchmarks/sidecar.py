@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 import grpc
 import yaml
 
+from otel_eval.sidecar.signals import LOGS, TRACES
 from tests.benchmarks.measure import best
 from tests.benchmarks.pipeline import FLOOR
 from tests.benchmarks.rows import Row
@@ -28,7 +29,7 @@ from tests.benchmarks.workload import RULE, SPANS_PER_REQUEST, Traces, floor
 from tests.sidecar.processes import Process, process
 from tests.sidecar.running import config_of
 
-EXPORT: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+EXPORT: Final = TRACES.method
 IN_FLIGHT: Final = 8
 SETTLE_SECONDS: Final = 1.0
 PATIENCE_SECONDS: Final = 120.0
@@ -240,9 +241,11 @@ def _target() -> Iterator[int]:
     """Takes what is forwarded, and forgets it."""
     server = grpc.server(futures.ThreadPoolExecutor(2))
     handler = grpc.unary_unary_rpc_method_handler(lambda _body, _context: b"")
-    service, _, method = EXPORT[1:].partition("/")
     server.add_generic_rpc_handlers(
-        [grpc.method_handlers_generic_handler(service, {method: handler})]
+        [
+            grpc.method_handlers_generic_handler(signal.service, {"Export": handler})
+            for signal in (TRACES, LOGS)
+        ]
     )
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
