@@ -23,7 +23,7 @@ from tests.conftest import call, trajectory
 from tests.sinks.builders import anchor, evaluation
 
 SHOP = {"service.name": "shop", "replicas": 1, "share": 1.0, "canary": True, "zones": ["a", "b"]}
-BANK = {"service.name": "bank", "host": {"name": "h", "cpus": [2, 4]}}
+BANK = {"service.name": "bank"}
 IN_A_SESSION = trajectory(["search"], per="session", session="s-1", closed_by="idle", whole=False)
 
 CASES: dict[str, Sequence[Evaluation]] = {
