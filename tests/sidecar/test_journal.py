@@ -545,6 +545,7 @@ def test_the_traces_of_an_open_session_are_in_it_after_a_crash(
         custody = run.sidecar._custody
         assert custody is not None
         run.loop.until(lambda: custody.journal.requests == 2)
+        run.loop.run(custody.journal.settled())
         left = crash(folder)
     far.recorder.reset()
     with running(
