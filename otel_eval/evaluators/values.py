@@ -1,21 +1,12 @@
 """How recorded arguments and outputs are read for comparison."""
 
-import ast
-import json
-import re
 from typing import Final
 
-import orjson
-
-from otel_eval.integers import has_long_integer
+from otel_eval import texts
 from otel_eval.model import Json, Recorded, ToolCall
 
-_LITERAL_STARTS: Final = ("{", "[", "(", "'", '"')
-_WORDS: Final = ("None", "True", "False")
 _JSON_STARTS: Final = frozenset('{["-0123456789')
 _JSON_WORDS: Final = frozenset(("true", "false", "null", "NaN", "Infinity"))
-_LONGEST_LITERAL: Final = 200_000  # the Python parser is slow and deep; JSON has no such limit
-_NO_REPR: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"abfnrtvxuUN0-7\n]")
 
 
 def arguments(call: ToolCall) -> Recorded:
@@ -48,49 +39,16 @@ def read_text(value: Json) -> Json:
 
 
 def _parse(text: str) -> Json:
-    start = text.lstrip()
-    if start[:1] in _JSON_STARTS or start.rstrip() in _JSON_WORDS:
+    start = text.strip()
+    if start[:1] in _JSON_STARTS or start in _JSON_WORDS:
         try:
-            return _parse_json(text)
-        except (ValueError, RecursionError):
+            return texts.loads(text)
+        except texts.NotJson:
             pass
-    if start.startswith(_LITERAL_STARTS) or start.rstrip() in _WORDS:
-        return _parse_literal(text)
-    return text
-
-
-def _parse_json(text: str) -> Json:
-    """By orjson where it can: it refuses NaN, and integers beyond 64 bits it rounds to floats."""
-    if has_long_integer(text):
-        return json.loads(text)
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return json.loads(text)
-
-
-def _parse_literal(text: str) -> Json:
-    # Python warns about escapes that it does not know, and repr never writes such.
-    if len(text) > _LONGEST_LITERAL or _NO_REPR.search(text):
+        return texts.literal(text) if texts.may_be_literal(text) else text
+    except texts.LITERAL_ERRORS:
         return text
-    try:
-        return _as_json(ast.literal_eval(text.strip()))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return text
-
-
-def _as_json(value: object) -> Json:
-    """A Python value as JSON would hold it: tuples and sets are lists, keys and bytes text."""
-    match value:
-        case dict():
-            return {str(name): _as_json(each) for name, each in value.items()}
-        case list() | tuple() | set():
-            return [_as_json(each) for each in value]
-        case None | bool() | int() | float() | str():
-            return value
-        case bytes():
-            return str(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def output_forms(output: Json) -> list[Json]:

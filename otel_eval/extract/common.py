@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from otel_eval.drafts import quick
-from otel_eval.extract.values import NotJson, loads
 from otel_eval.model import Attributes, Json, ModelCall, Span, Tool
+from otel_eval.texts import NotJson, loads
 
 _model_call = quick(ModelCall)
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from otel_eval.extract.dialect import Request, Result, Turn
-from otel_eval.extract.values import NotJson, json_value, loads, value, value_or_text
+from otel_eval.extract.values import json_value, value, value_or_text
 from otel_eval.model import UNRECORDED, Json, Recorded
+from otel_eval.texts import NotJson, loads
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 

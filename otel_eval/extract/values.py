@@ -7,22 +7,15 @@ import re
 from collections.abc import Hashable, Sequence
 from typing import Final, cast
 
-import orjson
-
-from otel_eval.integers import has_long_integer
+from otel_eval import texts
 from otel_eval.model import UNRECORDED, Json, Recorded
+from otel_eval.texts import LITERAL_ERRORS, NotJson, loads
 
 _NUMBER_TAIL = re.compile(r"-?\d*(\.\d*)?([eE][+-]?\d*)?$")
-_MAYBE_LITERAL = re.compile(r"\s*(?:[\[({'\"]|(?:None|True|False)\s*$)")
-_MAX_LITERAL = 200_000
-# Escapes that no repr has, and that Python warns about.
-_NO_REPR = re.compile(r"(?<!\\)(?:\\\\)*\\[^\\'\"abfnrtvxuUN0-7\n]")
 _LITERAL_START = re.compile(r"[\[({]+\s*b?['\"\]})\d-]|[\[{(]\s*(?:None|True|False)\b")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _OPENINGS = ("{", "[", '"')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_BRACKET = re.compile(r"[][{}]")
-_DEEPEST = 200
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(?:0|\d*[1-9]))?(?:[eE][+-]?\d+)?")
 
 SPACED: Final = re.compile(r"(?:[^\s,:]|[,:] (?=\S))*")
@@ -30,40 +23,6 @@ SPACED: Final = re.compile(r"(?:[^\s,:]|[,:] (?=\S))*")
 COMPACT: Final = re.compile(r"[^\s]*")
 """JSON as JavaScript and pydantic lay it out."""
 _EITHER: Final = (SPACED, COMPACT)
-
-
-class NotJson(ValueError):  # noqa: N818  # a question's answer, no failure
-    """The text is no JSON document."""
-
-
-def loads(text: str) -> Json:
-    """The JSON value of a text, exact for integers of any size. Raises NotJson.
-
-    What is nested deeper than any reader down the line can follow counts as text.
-    """
-    if len(text) > _DEEPEST and _depth(text) > _DEEPEST:
-        raise NotJson(f"nested deeper than {_DEEPEST}")
-    try:
-        if has_long_integer(text):
-            return json.loads(text)
-        return orjson.loads(text)
-    except (ValueError, RecursionError):
-        try:
-            return json.loads(text)  # NaN, Infinity and lone surrogates
-        except (ValueError, RecursionError) as error:
-            raise NotJson(str(error)) from error
-
-
-def _depth(text: str) -> int:
-    """How deep a text is nested, or more cheaply how deep it could be."""
-    openings = text.count("[") + text.count("{")
-    if openings <= _DEEPEST:
-        return openings
-    deepest = depth = 0
-    for bracket in _BRACKET.findall(_STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def value(raw: Json) -> Recorded:
@@ -124,42 +83,25 @@ def _is_as_written(parsed: Json, raw: str, layouts: Sequence[re.Pattern[str]]) -
 
 def literal(text: str) -> Recorded:
     """A Python literal's value, else the text; a literal that breaks off is unrecorded."""
-    if not _MAYBE_LITERAL.match(text) or len(text) > _MAX_LITERAL or _NO_REPR.search(text):
-        return text  # most texts are words, and the parser is slow
+    if not texts.may_be_literal(text):
+        return text
     try:
-        parsed = plain(ast.literal_eval(text.strip()))
-        if isinstance(parsed, str) and len(parsed) < len(text.strip()) - 2:
-            return text  # several strings in a row, or escapes: words with quotes in them
-        return parsed
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        parsed = texts.literal(text)
+    except LITERAL_ERRORS as error:
         return UNRECORDED if _breaks_off(text, error) else text
+    if isinstance(parsed, str) and len(parsed) < len(text.strip()) - 2:
+        return text  # several strings in a row, or escapes: words with quotes in them
+    return parsed
 
 
 def stringified(text: str) -> Json:
     """The value that Python's `str()` made this text from, else the text."""
     try:
-        readable = len(text) <= _MAX_LITERAL and not _NO_REPR.search(text)
-        parsed = ast.literal_eval(text) if readable else text
-        value = plain(parsed)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        parsed = ast.literal_eval(text) if texts.may_be_repr(text) else text
+        value = texts.plain(parsed)
+    except LITERAL_ERRORS:
         return text
     return value if str(parsed) == text and not isinstance(parsed, str) else text
-
-
-def plain(raw: object) -> Json:
-    """A Python value as JSON has it: tuples and sets become lists, bytes their text."""
-    match raw:
-        case dict():
-            return {
-                key if isinstance(key, str) else str(key): plain(item) for key, item in raw.items()
-            }
-        case list() | tuple() | set():
-            return [plain(item) for item in raw]
-        case None | bool() | int() | float() | str():
-            return raw
-        case bytes():
-            return str(raw)
-    raise TypeError(f"{type(raw).__name__} is no JSON")
 
 
 def frozen(value: Json) -> Hashable:
