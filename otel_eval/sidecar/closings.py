@@ -6,6 +6,7 @@ has the events in its journal and sends them, the same bytes, as often as it tak
 was asked about the trace, all of this waits for what it says.
 """
 
+import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,10 +18,13 @@ from otel_eval.scoring import Task, task_of
 from otel_eval.sidecar.custody import Custody
 from otel_eval.sidecar.forward import Forwarder
 from otel_eval.sidecar.ledger import Closing, Entry, Ledger, Target, session_key
+from otel_eval.sidecar.logs import place_of
 from otel_eval.sidecar.own_requests import OwnRequests
 from otel_eval.sidecar.parcels import Parcel, joined, origins, together
 from otel_eval.sinks.event import ResultEvent
 from otel_eval.workers import suppressed
+
+log = logging.getLogger(__name__)
 
 AT_A_TIME: Final = 256
 MAX_WAITING: Final = 2_000
@@ -164,9 +168,20 @@ class Closings:
     def _outgoing(self, batch: Sequence[Scored]) -> list[_Outgoing]:
         held = [each.held for each in batch if each.held is not None]
         return [
-            *(self._entered(parcel, target) for target, parcel in self._told(batch)),
+            *(self._entered(parcel, target) for target, parcel in self._events_of(batch)),
             *(self._entered(joined(each), "forward", held=each) for each in together(held)),
         ]
+
+    def _events_of(self, batch: Sequence[Scored]) -> list[tuple[Target, Parcel]]:
+        try:
+            return list(self._told(batch))
+        # What an application wrote into one trace must not keep the others from being told.
+        except Exception as error:
+            if len(batch) > 1:
+                return [found for each in batch for found in self._events_of([each])]
+            closing = batch[0].closing
+            log.error("events of %s cannot be written: %s", closing.key, place_of(error))
+            return []
 
     def _told(self, batch: Sequence[Scored]) -> Iterator[tuple[Target, Parcel]]:
         requests = OwnRequests(self._form)

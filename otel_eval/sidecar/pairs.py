@@ -10,20 +10,31 @@ from otel_eval.model import Json
 
 LONGEST_KEPT: Final = 64
 MOST_KEPT: Final = 4096
-"""How many attributes are remembered, and up to which length of their values."""
+"""How many attributes are remembered, and up to which length of their keys and values."""
+DEEPEST: Final = 24
+"""Readers of protobuf refuse messages nested 100 deep; each level here is up to three of them."""
 
 
 def pairs(attributes: Mapping[str, Json]) -> list[bytes]:
+    """All but what is nested too deeply: it would cost the request that it is in."""
     return [
-        _kept(key, value) if _is_kept(value) else _pair(key, value).SerializeToString()
+        _kept(key, value) if _is_kept(key, value) else _pair(key, value).SerializeToString()
         for key, value in attributes.items()
+        if not isinstance(value, list | dict) or _can_be_read(value, DEEPEST)
     ]
 
 
-def _is_kept(value: Json) -> bool:
-    if isinstance(value, str):
-        return len(value) <= LONGEST_KEPT
-    return not isinstance(value, list | dict)
+def _is_kept(key: str, value: Json) -> bool:
+    if len(key) > LONGEST_KEPT or isinstance(value, list | dict):
+        return False
+    return not isinstance(value, str) or len(value) <= LONGEST_KEPT
+
+
+def _can_be_read(value: Json, levels: int) -> bool:
+    if not isinstance(value, list | dict):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_can_be_read(each, levels - 1) for each in inner)
 
 
 @lru_cache(maxsize=MOST_KEPT, typed=True)

@@ -30,6 +30,13 @@ class Raises(Evaluator):
         raise ZeroDivisionError(trajectory.trace_id)
 
 
+class Unwritable(Evaluator):
+    """Has a label that is no text."""
+
+    def evaluate(self, _trajectory: Trajectory) -> Score:
+        return Score(1.0, label=b"yes")  # type: ignore[arg-type]  # as plug-ins without types may
+
+
 class Allocates(Evaluator):
     """Asks for more memory than there is."""
 

@@ -665,6 +665,39 @@ def test_json_that_waits_for_http_goes_to_grpc_when_that_is_the_target_now(
     assert [span.name for span in far.recorder.spans] == ["work"]
 
 
+def test_events_that_cannot_be_written_leave_the_trace_scored(
+    far: Receiving, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = {"type": "tests.sidecar.judges:Unwritable", "name": "odd"}
+    rules = [{"name": "first", "evaluators": [odd]}]
+    config = {"forward": forward_to(far), "journal": keeping(folder), "grouping": FAST}
+    with running(**config, rules=rules) as run:
+        send(run, 1, 2)
+        empty(run)
+
+        assert run.value("otel_eval_spans_scored_total") == 6
+        assert run.value("otel_eval_spans_forwarded_total") == 6
+    assert f"events of {trace_id(1)} cannot be written" in caplog.text
+
+
+def test_a_trace_that_is_nested_too_deeply_holds_up_no_other(far: Receiving, folder: Path) -> None:
+    """JSON may be nested more deeply than the protobuf of our own events."""
+    deep: dict[str, Any] = {"stringValue": "x"}
+    for _ in range(60):
+        deep = {"arrayValue": {"values": [deep]}}
+    tool = {"key": "tool.name", "value": {"stringValue": "search"}}
+    request = json_request(attributes=[tool])
+    request["resourceSpans"][0]["resource"] = {"attributes": [{"key": "notes", "value": deep}]}
+    config = {"forward": forward_to(far, "http"), "journal": keeping(folder), "grouping": FAST}
+    with running(**config) as run:
+        assert post(run.ports.http, orjson.dumps(request), JSON).status == 200
+        run.wait("otel_eval_spans_scored_total", 1)
+        send(run, 1)
+        empty(run)
+
+    assert len(spans_by_trace(far.recorder.spans, own=True)) == 2
+
+
 def test_the_target_may_be_gone_after_a_restart(folder: Path) -> None:
     dead = {"endpoint": f"http://127.0.0.1:{free_port()}"}
     with running(forward=dead, journal=keeping(folder), grouping=NEVER) as run:

@@ -187,3 +187,24 @@ def test_a_reload_shows_in_what_is_told_next() -> None:
 
     assert [b"old" in parcel.body for parcel in taken] == [True, False]
     assert [b"new" in parcel.body for parcel in taken] == [False, True]
+
+
+def nested(levels: int, *, lists: bool) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value] if lists else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("lists", [True, False], ids=["lists", "objects"])
+@pytest.mark.parametrize("levels", [1, 24, 25, 33, 49, 50, 100])
+def test_a_resource_that_is_nested_too_deeply_costs_one_attribute(levels: int, lists: bool) -> None:
+    """A reader of protobuf gives up at 100 messages within each other."""
+    resource = {"service.name": "deep", "notes": nested(levels, lists=lists)}
+
+    _, found = requests([evaluation(anchor=anchor(resource=resource))], FORMS["content"])
+
+    (group,) = found.resource_spans
+    kept = [pair.key for pair in group.resource.attributes]
+    assert kept == (["service.name", "notes"] if levels <= 24 else ["service.name"])
+    assert len(spans_of(found)) == 1
