@@ -91,7 +91,7 @@ class Job:
 
     def _settled(self) -> set[Verdict]:
         """What the rule's evaluators say that ask no model."""
-        return {found.verdict for each in self.rule.quick for found in self.evaluate(each)}
+        return {found.verdict for each in self.rule.deterministic for found in self.evaluate(each)}
 
     def _evaluation(
         self, evaluator: Evaluator, call: ToolCall | None, outcome: Outcome

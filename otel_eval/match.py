@@ -1,6 +1,6 @@
 """Whose trajectories a rule scores."""
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -49,12 +49,12 @@ class Match(BaseModel):
         """Only such a match reaches traces in which no agent is at work."""
         return self.service not in (None, "*") or bool(self.attributes)
 
-    @cached_property
+    @property
     def literal_agent(self) -> str | None:
         """The one agent that fits, where it is named in full."""
         return self.agent if self.agent is not None and is_literal(self.agent) else None
 
-    @cached_property
+    @property
     def _fits_all(self) -> bool:
         """Whether nothing but the agent is given."""
         return self.session in (None, "*") and not self.names_origin

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
@@ -96,13 +95,13 @@ class Rule(BaseModel):
             raise ValueError(f"two evaluators are called {twice!r}; give one another name")
         return value
 
-    @cached_property
-    def quick(self) -> Sequence[Evaluator]:
+    @property
+    def deterministic(self) -> Sequence[Evaluator]:
         """The evaluators that ask no model."""
         return [each for each in self.evaluators if not each.needs_model]
 
-    @cached_property
-    def slow(self) -> Sequence[Evaluator]:
+    @property
+    def judges(self) -> Sequence[Evaluator]:
         """The evaluators that ask a model."""
         return [each for each in self.evaluators if each.needs_model]
 

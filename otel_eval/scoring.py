@@ -180,7 +180,7 @@ class Scorer:
         for job in jobs:
             said = self._ask(job)
             found += said
-            for each in job.rule.slow:
+            for each in job.rule.judges:
                 withheld = self._submit(job, each, said, awaited)
                 if withheld is not None:
                     found.append(withheld)
@@ -206,7 +206,7 @@ class Scorer:
         """What the evaluators say that ask no model, and how long each of them took."""
         found: list[Evaluation] = []
         started = perf_counter()
-        for evaluator in job.rule.quick:
+        for evaluator in job.rule.deterministic:
             found += job.evaluate(evaluator)
             ended = perf_counter()
             self._durations.append((evaluator.name, ended - started))

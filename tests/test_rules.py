@@ -435,3 +435,20 @@ def test_sessions_are_joined_by_rule_and_by_agent_where_the_rule_names_agents() 
     assert {(j.trajectory.part, j.trajectory.per) for j in jobs} == {(2, "session")}
     anchors = [each.anchor.trace_id for each in jobs[0].evaluate(EachCall())]
     assert anchors == ["t1", "t2"]
+
+
+def test_a_copy_of_a_rule_is_about_what_it_was_changed_to() -> None:
+    rule = Rule.parse({"name": "a", "match": {"agent": "x"}, "evaluators": [{"type": "tool-loop"}]})
+    other = Rule.parse({"name": "b", "evaluators": [{"type": "tool-error-rate"}]})
+    assert [each.type for each in rule.deterministic] == ["tool-loop"]
+    assert rule.match.literal_agent == "x"
+
+    copy = rule.model_copy(
+        update={
+            "evaluators": other.evaluators,
+            "match": rule.match.model_copy(update={"agent": "y"}),
+        }
+    )
+
+    assert [each.type for each in copy.deterministic] == ["tool-error-rate"]
+    assert copy.match.literal_agent == "y"

@@ -143,7 +143,7 @@ def completed(tree: Tree, calls: list[Call], talk: Conversation) -> list[Call]:
 
 
 def ordered(calls: Iterable[Call]) -> list[Call]:
-    return sorted(calls, key=lambda c: (c.start_ns, c.rank, c.spans[0].span_id))
+    return sorted(calls, key=lambda c: (c.start_ns, c.rank, c.span.span_id))
 
 
 def recovered(

@@ -204,7 +204,7 @@ class Extraction:
             known = {call.reading.call_id for call in calls}
             found = recovered(self._tree, talk, models, self._readings, self._contents)
             calls = ordered((*calls, *(c for c in found if c.reading.call_id not in known)))
-        return [_tool_call(c, self._agent(c.spans[0])) for c in calls]
+        return [_tool_call(c, self._agent(c.span)) for c in calls]
 
     def _without_tool_spans(self, calls: Sequence[Call]) -> Sequence[Span]:
         """The model spans of agents without tool spans; none where a call's agent is unknown."""
