@@ -59,6 +59,11 @@ class Match(BaseModel):
         """Whether nothing but the agent is given."""
         return self.session in (None, "*") and not self.names_origin
 
+    @property
+    def fits_anyone(self) -> bool:
+        """Whether it asks for nothing that a trace must say of itself."""
+        return self.agent in (None, "*") and self._fits_all
+
     def fits_agent(self, agent: str) -> bool:
         return self.agent is None or fits_text(self.agent, agent)
 

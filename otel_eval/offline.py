@@ -10,8 +10,9 @@ from otel_eval import extract
 from otel_eval.assembly import Given, read_config
 from otel_eval.decode import decode_spans
 from otel_eval.engine import Engine, Grouping
-from otel_eval.model import Evaluation, Span, Trajectory
-from otel_eval.rules import Rule
+from otel_eval.model import Anchor, Evaluation, Span, Trajectory
+from otel_eval.recorded import evaluated
+from otel_eval.rules import Rule, RuleSet, trace_jobs
 
 Spans: TypeAlias = bytes | str | Iterable[ReadableSpan | Span | bytes | str]
 """ReadableSpans, Spans, OTLP requests as protobuf or JSON, or a mix of them."""
@@ -43,8 +44,14 @@ class _Collecting:
 def evaluate(
     spans: Spans, config: Given = None, *, rules: Iterable[Rule] | None = None
 ) -> list[Evaluation]:
-    """Every evaluation of these spans, by the rules of a configuration or by those given."""
+    """Every evaluation of these spans, by the rules of a configuration or by those given.
+
+    No span at all is a trace of nobody in particular, in which nothing was called.
+    """
     settings = read_config(config, rules)
+    decoded = decode_spans(spans)
+    if not decoded:
+        return _of_nothing(settings.rule_set())
     found = _Collecting()
     engine = Engine(
         settings.rule_set(),
@@ -53,10 +60,16 @@ def evaluate(
         keys=settings.keys(),
         background=False,
     )
-    engine.feed(decode_spans(spans))
+    engine.feed(decoded)
     for now in (0.0, LATER, 2 * LATER):
         engine.step(now)
     return found.evaluations
+
+
+def _of_nothing(rules: RuleSet) -> list[Evaluation]:
+    trajectory = Trajectory(trace_id="", anchor=Anchor(trace_id="", span_id=""))
+    views = [(rule, trajectory) for rule in rules.rules if rule.match.fits_anyone]
+    return evaluated(trace_jobs(views))
 
 
 def trajectories(spans: Spans) -> list[Trajectory]:

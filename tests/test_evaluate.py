@@ -131,8 +131,15 @@ def test_a_rule_file_may_be_given_by_its_path(tmp_path: Path) -> None:
     assert [each.rule for each in replaced] == ["given"]
 
 
-def test_no_spans_give_no_evaluations() -> None:
-    assert evaluate([]) == []
+def test_no_spans_are_a_trace_in_which_nothing_was_called() -> None:
+    """A test whose agent did nothing must not pass because there was nothing to look at."""
+    anyone = rule(name="anyone")
+    agents = rule(name="agents", match={"agent": "weather"})
+
+    (found,) = evaluate([], rules=[anyone, agents])
+
+    assert (found.rule, found.verdict) == ("anyone", "fail")
+    assert [each.verdict for each in evaluate([])] == ["skip", "skip"]
 
 
 @pytest.mark.parametrize("given", [b"\x00no otlp", [object()]], ids=["bytes", "objects"])

@@ -97,7 +97,9 @@ class ToolBudget(Evaluator):
         if self.max_tokens is not None:
             known = [_tokens(call) for call in trajectory.model_calls]
             used = sum(tokens or 0 for tokens in known)
-            budgets.append(Budget("token", self.max_tokens, used, None not in known))
+            # Who called tools asked a model for them, whether that has a span or not.
+            certain = None not in known and bool(known or not trajectory.tool_calls)
+            budgets.append(Budget("token", self.max_tokens, used, certain))
         if self.max_model_calls is not None:
             budgets.append(Budget("model call", self.max_model_calls, len(trajectory.model_calls)))
         return budgets
@@ -122,10 +124,12 @@ def _tokens(call: ModelCall) -> int | None:
 
 def _tokens_unrecorded(trajectory: Trajectory) -> Skip:
     missing = sum(_tokens(call) is None for call in trajectory.model_calls)
+    calls = plural(len(trajectory.model_calls), "model call")
+    found = f"{missing} of {calls} without token usage" if missing else "no model call was recorded"
     return Skip(
         "output_unrecorded",
-        f"{missing} of {plural(len(trajectory.model_calls), 'model call')} without token usage: "
-        "record token usage on model spans (gen_ai.usage.input_tokens, gen_ai.usage.output_tokens)",
+        f"{found}: record token usage on model spans "
+        "(gen_ai.usage.input_tokens, gen_ai.usage.output_tokens)",
     )
 
 

@@ -42,7 +42,7 @@ class ToolLoop(Evaluator):
         # Arguments that nobody recorded may be the same each time, or never.
         if hidden and loops != self._loops(calls, _made_apart(calls)):
             return unrecorded(trajectory, "arguments", hidden.most_common(1)[0][0])
-        return self._score(len(calls), loops)
+        return self._score(calls, loops)
 
     def _loops(self, calls: Sequence[ToolCall], made: Sequence[Made]) -> Counter[str]:
         """How many calls of each tool were one too many."""
@@ -60,17 +60,18 @@ class ToolLoop(Evaluator):
                 loops[name] += count - self.max_repeats
         return loops
 
-    def _score(self, calls: int, loops: Counter[str]) -> Score:
-        details = {"calls": calls, "calls_beyond_limit": dict(loops)}
+    def _score(self, calls: Sequence[ToolCall], loops: Counter[str]) -> Score:
+        details = {"calls": len(calls), "calls_beyond_limit": dict(loops)}
         if not loops:
             times = plural(self.max_repeats, "time")
             return Score(1.0, f"no call came more than {times} with the same result", details)
         where = listed([f"{name} {plural(count, 'time')}" for name, count in loops.most_common()])
-        return Score(
-            1 - loops.total() / calls,
-            f"same arguments and same result beyond {self.max_repeats} allowed: {where}",
-            details,
+        hidden = any(call.name in loops and _result_unknown(call) for call in calls)
+        alike = (
+            "same arguments, results not recorded," if hidden else "same arguments and same result"
         )
+        reason = f"{alike} beyond {self.max_repeats} allowed: {where}"
+        return Score(1 - loops.total() / len(calls), reason, details)
 
     @cached_property
     def _ignored(self) -> Callable[[str], bool]:

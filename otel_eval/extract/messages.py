@@ -115,10 +115,17 @@ def _request(call: dict[str, Json]) -> Request:
 
 
 def arguments_of(raw: Json) -> Recorded:
-    """Arguments of a call: an object, or its JSON text; empty text is a call without arguments."""
+    """Arguments of a call: an object, or its JSON text; empty text is a call without arguments.
+
+    They are an object wherever they can be: in JSON within JSON, or in Python's own notation.
+    """
     if raw == "":
         return {}
-    return json_value(raw)
+    found = json_value(raw)
+    if not isinstance(found, str):
+        return found
+    named = value(found)
+    return named if isinstance(named, dict) else found
 
 
 def _block_requests(blocks: Sequence[Json]) -> Iterable[Request]:

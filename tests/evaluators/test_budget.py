@@ -82,6 +82,14 @@ def test_the_skip_says_how_to_record_tokens() -> None:
     )
 
 
+def test_tokens_of_model_calls_that_have_no_span_are_unrecorded() -> None:
+    skip = ToolBudget(max_tokens=5).evaluate(trajectory(["search"]))
+
+    assert isinstance(skip, Skip)
+    assert skip.code == "output_unrecorded"
+    assert skip.reason.startswith("no model call was recorded: record token usage")
+
+
 def test_without_calls_every_budget_is_kept() -> None:
     assert judge(trajectory([]), max_calls=0, max_tokens=0, max_duration=0).value == 1.0
 

@@ -50,6 +50,12 @@ def test_the_reason_names_tools_and_counts() -> None:
     assert score.details == {"calls": 6, "calls_beyond_limit": {"search": 2}}
 
 
+def test_the_reason_claims_no_result_that_was_not_recorded() -> None:
+    score = judge([BLIND] * 6)
+
+    assert score.reason.startswith("same arguments, results not recorded, beyond 3 allowed: ")
+
+
 def test_the_limit_can_be_set() -> None:
     assert judge([SEARCH] * 2, max_repeats=1).value == 0.5
     assert judge([SEARCH] * 9, max_repeats=9).value == 1.0

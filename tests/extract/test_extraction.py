@@ -295,6 +295,25 @@ def test_values_are_read_as_they_were_meant(text: Any, value: Any) -> None:
     assert found.tool_calls[0].output == value
 
 
+@pytest.mark.parametrize("key", ["gen_ai.tool.call.arguments", "tool_arguments"])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": null}', {"a": None}),
+        ("{'a': None}", {"a": None}),
+        ('"{\\"a\\": null}"', {"a": None}),
+        ("", {}),
+        ("'a'", "'a'"),
+        ('{"a": [1, {"b": "x', UNRECORDED),
+    ],
+    ids=["json", "python", "twice", "none", "text", "cut json"],
+)
+def test_arguments_are_an_object_wherever_they_can_be(key: str, text: str, value: Any) -> None:
+    (found,) = trajectories([span(1, {"gen_ai.tool.name": "t", key: text})])
+
+    assert found.tool_calls[0].arguments == value
+
+
 def test_a_content_wrapper_stays_in_the_record() -> None:
     (found,) = trajectories([span(1, tool(**{"output.value": '{"content": {"a": 1}}'}))])
 

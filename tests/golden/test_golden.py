@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from otel_eval import evaluators
+from otel_eval import Rule, evaluate, evaluators
 from otel_eval.errors import ConfigError
 from otel_eval.extract import trajectories
 from otel_eval.model import Score, Skip, Span, Trajectory
@@ -73,6 +73,19 @@ def test_every_case_gives_what_is_right_here(case: dict[str, Any]) -> None:
             assert outcome.reason
         case other:
             pytest.fail(f"no such answer: {other}")
+
+
+EMPTY = [case for case in CASES if not case["spans"] and "score" in case["here"]]
+
+
+@pytest.mark.parametrize("case", listed(EMPTY))
+def test_no_spans_are_scored_by_evaluate_too(case: dict[str, Any]) -> None:
+    rule = Rule(name="golden", evaluators=(evaluator_of(case),))
+
+    (found,) = evaluate([], rules=[rule])
+
+    assert isinstance(found.outcome, Score)
+    assert found.outcome.value == pytest.approx(case["here"]["score"], abs=1e-6)
 
 
 AGREED = [case for case in CASES if "score" in case["here"] and not case.get("why")]
