@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from otel_eval.evaluators.base import Evaluator, Settings, listed, plural
+from otel_eval.evaluators.base import Evaluator, Settings, listed
 from otel_eval.evaluators.capture import incomplete, unrecorded
 from otel_eval.evaluators.matchers import compile_args
 from otel_eval.evaluators.pairing import ArgsPlan, Pairing, Wanted
@@ -45,7 +45,7 @@ class ToolCallArgs(Evaluator):
             return unrecorded(trajectory, "arguments", tool)
         return Score(
             pairing.score(strict=self.strict),
-            self._reason(calls, pairing),
+            pairing.reason("call", lambda lost: self._told(lost, calls, pairing)),
             {
                 "explained_tool_calls_args": pairing.explained(
                     self._plan.labels,
@@ -59,16 +59,6 @@ class ToolCallArgs(Evaluator):
     def _plan(self) -> ArgsPlan:
         wanted = [Wanted(each.name, each.args) for each in self.tool_calls]
         return ArgsPlan(wanted, subset=self.subset)
-
-    def _reason(self, calls: Sequence[ToolCall], pairing: Pairing) -> str:
-        lost = pairing.lost
-        if not lost:
-            return f"{pairing.total} of {plural(pairing.total, 'expected call')} found"
-        told = [self._told(position, calls, pairing) for position in lost[:5]]
-        return (
-            f"{len(pairing.pairs)} of {plural(pairing.total, 'expected call')} found; "
-            f"{listed(told, total=len(lost), separator='; ')}"
-        )
 
     def _told(self, position: int, calls: Sequence[ToolCall], pairing: Pairing) -> str:
         wanted = self._plan.wanted[position]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from otel_eval.evaluators.base import Evaluator, Settings, listed, plural
+from otel_eval.evaluators.base import Evaluator, Settings
 from otel_eval.evaluators.capture import incomplete, unrecorded
 from otel_eval.evaluators.matchers import Pattern, compile_pattern, literal
 from otel_eval.evaluators.matching import key
@@ -52,7 +52,7 @@ class ToolCallOutput(Evaluator):
             return unrecorded(trajectory, "output", tool)
         return Score(
             pairing.score(strict=self.strict),
-            self._reason(calls, pairing),
+            pairing.reason("output", lambda lost: self._told(lost, calls, pairing)),
             {
                 "explained_tool_calls_outputs": pairing.explained(
                     self._plan.labels,
@@ -65,16 +65,6 @@ class ToolCallOutput(Evaluator):
     @cached_property
     def _plan(self) -> "OutputPlan":
         return OutputPlan(self.tool_outputs)
-
-    def _reason(self, calls: Sequence[ToolCall], pairing: Pairing) -> str:
-        lost = pairing.lost
-        if not lost:
-            return f"{pairing.total} of {plural(pairing.total, 'expected output')} found"
-        told = [self._told(position, calls, pairing) for position in lost[:5]]
-        return (
-            f"{len(pairing.pairs)} of {plural(pairing.total, 'expected output')} found; "
-            f"{listed(told, total=len(lost), separator='; ')}"
-        )
 
     def _told(self, position: int, calls: Sequence[ToolCall], pairing: Pairing) -> str:
         tool = self.tool_outputs[position].name

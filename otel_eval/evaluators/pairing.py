@@ -9,13 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
+from otel_eval.evaluators.base import listed, plural
 from otel_eval.evaluators.call_index import FEW, Expectation, Path, ToolMasks
 from otel_eval.evaluators.matchers import Pattern, compile_fields
 from otel_eval.evaluators.matching import Masks, key, pair
 from otel_eval.evaluators.values import arguments
 from otel_eval.model import UNRECORDED, Json, Recorded, ToolCall
+
+MOST_TOLD: Final = 5
 
 Tests: TypeAlias = Mapping[str, Sequence[tuple[int, Callable[[Recorded], bool]]]]
 
@@ -46,6 +49,15 @@ class Pairing:
         """The tool whose unrecorded values would decide the score; empty if they could not."""
         could_be_perfect = len(self.pairs) + self.possible == self.total
         return self.undecided if could_be_perfect or not strict else ""
+
+    def reason(self, noun: str, told: Callable[[int], str]) -> str:
+        """How many were found; `told` says what happened to one that was not."""
+        counted = f"{len(self.pairs)} of {plural(self.total, f'expected {noun}')} found"
+        lost = self.lost
+        if not lost:
+            return counted
+        some = [told(position) for position in lost[:MOST_TOLD]]
+        return f"{counted}; {listed(some, total=len(lost), separator='; ')}"
 
     def explained(
         self, labels: Sequence[str], expected: Sequence[Json], actual: Sequence[Recorded]
