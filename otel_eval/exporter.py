@@ -236,12 +236,7 @@ class _Afterwards:
 
     def __init__(self, rules: RuleSet, sink: SpanEventSink) -> None:
         self._sink = sink
-        self._slow = {
-            (rule.name, each.name)
-            for rule in rules.rules
-            for each in rule.evaluators
-            if each.needs_model
-        }
+        self._judges = rules.judges
 
     def emit(self, evaluations: Sequence[Evaluation]) -> None:
         self._sink.emit([each for each in evaluations if self._comes_late(each)])
@@ -250,7 +245,7 @@ class _Afterwards:
         self._sink.close()
 
     def _comes_late(self, evaluation: Evaluation) -> bool:
-        is_slow = (evaluation.rule, evaluation.evaluator) in self._slow
+        is_slow = (evaluation.rule, evaluation.evaluator) in self._judges
         return is_slow or evaluation.trajectory.per == "session"
 
 

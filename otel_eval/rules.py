@@ -50,6 +50,11 @@ class RuleSet:
             names.add(rule.name)
             self._index(position, rule.match)
 
+    @property
+    def judges(self) -> set[tuple[str, str]]:
+        """The evaluators that ask a model, by the names of their rule and of their own."""
+        return {(rule.name, each.name) for rule in self.rules for each in rule.judges}
+
     def _index(self, position: int, match: Match) -> None:
         if match.session is not None and is_literal(match.session):
             self._by_session.setdefault(match.session, []).append(position)

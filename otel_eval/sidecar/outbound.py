@@ -164,11 +164,11 @@ class _Later:
         self._rules = rules
 
     def emit(self, evaluations: Sequence[Evaluation]) -> None:
-        slow = _slow(self._rules())
+        judges = self._rules().judges
         later = [
             each
             for each in evaluations
-            if each.trajectory.per == "session" or (each.rule, each.evaluator) in slow
+            if each.trajectory.per == "session" or (each.rule, each.evaluator) in judges
         ]
         if later:
             self._tell(later)
@@ -183,30 +183,20 @@ class _Answers:
     def __init__(self, tell: Callable[[Sequence[Evaluation]], None], rules: Rules) -> None:
         self._tell = tell
         self._rules = rules
-        self._slow: set[tuple[str, str]] = set()
+        self._judges: set[tuple[str, str]] = set()
 
     def emit(self, evaluations: Sequence[Evaluation]) -> None:
-        self._slow |= _slow(self._rules())
+        self._judges |= self._rules().judges
         answers = [
             each
             for each in evaluations
-            if (each.rule, each.evaluator) in self._slow and not _is_sampled_out(each)
+            if (each.rule, each.evaluator) in self._judges and not _is_sampled_out(each)
         ]
         if answers:
             self._tell(answers)
 
     def close(self) -> None:
         """Nothing to do: what was told is on its way."""
-
-
-def _slow(rules: RuleSet) -> set[tuple[str, str]]:
-    """The evaluators that ask a model."""
-    return {
-        (rule.name, evaluator.name)
-        for rule in rules.rules
-        for evaluator in rule.evaluators
-        if evaluator.needs_model
-    }
 
 
 def _is_sampled_out(evaluation: Evaluation) -> bool:
