@@ -99,10 +99,12 @@ def _turn_order(span: Span, contents: Contents) -> tuple[int, int, int, str]:
 
 def stand_alone(tools: Sequence[Spoken]) -> bool:
     """Whether each tool span is a call by itself and says everything: so it is nearly always."""
-    starts = {span.start_ns for span, _ in tools}
-    if not tools or len(starts) < len(tools):
-        return False
-    return _are_distinct(tools) and all(_is_told(reading) for _, reading in tools)
+    starts = set()
+    for span, reading in tools:
+        if not _is_told(reading):
+            return False
+        starts.add(span.start_ns)
+    return 0 < len(tools) == len(starts) and _are_distinct(tools)
 
 
 def all_told(calls: Sequence[Call]) -> bool:

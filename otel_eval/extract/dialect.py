@@ -7,15 +7,10 @@ from typing import Protocol
 from otel_eval.model import UNRECORDED, ModelCall, Recorded, Span, Tool
 
 
-@dataclass(slots=True, kw_only=True)
 class ToolReading:
     """One span's word about a tool call."""
 
-    name: str
-    arguments: Recorded = UNRECORDED
-    output: Recorded = UNRECORDED
-    error: str | None = None
-    call_id: str | None = None
+    # What few spans say stands in the class: to set it on each would take as long as all the rest.
     arguments_sure: bool = True
     """False where the encoding is ambiguous, so that a message with the same call id decides."""
     arguments_bare: bool = False
@@ -26,6 +21,21 @@ class ToolReading:
     """False where a missing output must not be taken from a message."""
     output_text: str | None = None
     """What the output was if a message says the same: the span alone cannot tell it from JSON."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        arguments: Recorded = UNRECORDED,
+        output: Recorded = UNRECORDED,
+        error: str | None = None,
+        call_id: str | None = None,
+    ) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.output = output
+        self.error = error
+        self.call_id = call_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +72,23 @@ class Turn:
     results: Sequence[Result] = ()
 
 
-@dataclass(slots=True, kw_only=True)
 class Reading:
-    """What a span is: a tool call, a model call, an agent, or none of them; and whose."""
+    """What a span is: a tool call, a model call, an agent, or none of them; and whose.
+
+    A dialect sets what it finds; the rest stands in the class, for there is one for every span.
+    """
 
     tool: ToolReading | None = None
     model: ModelCall | None = None
     agent_span: bool = False
-    agent: str | None = None
-    session: str | None = None
     no_call: bool = False
     """A tool span that is no call, such as a handoff: its agent has tool spans all the same."""
     runs_tools: bool = False
     """On a model span: the library runs the tools itself, and writes a span for each call."""
+
+    def __init__(self, *, agent: str | None = None, session: str | None = None) -> None:
+        self.agent = agent
+        self.session = session
 
     @property
     def is_something(self) -> bool:

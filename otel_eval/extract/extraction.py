@@ -1,6 +1,7 @@
 """One trace, read once; trajectories of the whole, of an agent or of a run on demand."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 from otel_eval.drafts import quick
@@ -25,6 +26,7 @@ from otel_eval.lazy import lazy
 from otel_eval.model import (
     UNRECORDED,
     Anchor,
+    Attributes,
     ClosedBy,
     Message,
     ModelCall,
@@ -77,6 +79,7 @@ class Extraction:
         self._keys = keys
         self._closing = closing
         self._conversation = conversation
+        self._session_keys = (*keys.session, *_SESSION_KEYS)
         self._readings: dict[str, Reading] = {}
         self._tools: list[tuple[Span, ToolReading]] = []
         self._no_calls: list[Span] = []
@@ -86,44 +89,58 @@ class Extraction:
         """The outermost first."""
         self._votes: dict[str, int] = {}
         dialects: dict[str, Dialect] = {}
+        agents: dict[str, str] = {}
+        tasks: list[Span] = []
         for span in self._tree.spans:
             dialect, reading = read(span)
-            self._readings[span.span_id] = reading
+            span_id, attributes = span.span_id, span.attributes
+            self._readings[span_id] = reading
             if dialect is not None:
-                dialects[span.span_id] = dialect
+                dialects[span_id] = dialect
                 self._sort(span, dialect, reading)
+            if agent := self._own_agent(attributes, reading):
+                agents[span_id] = agent
+            if "gen_ai.task.name" in attributes:
+                tasks.append(span)
         self._contents = Contents(dialects)
-        self._mark_tasks()
+        if tasks:
+            self._mark(tasks, agents)
         if len(self._agent_spans) > 1:
             depth = self._tree.depth
             self._agent_spans.sort(key=lambda s: (depth(s), s.start_ns, s.span_id))
-        self._agents_of = Inherited(self._tree, self._own_agent, (*keys.agent, *_AGENT_KEYS))
+        self._agents_of = Inherited(self._tree, agents, (*keys.agent, *_AGENT_KEYS))
 
     def _sort(self, span: Span, dialect: Dialect, reading: Reading) -> None:
-        vote = 0
-        if reading.agent_span:
-            self._agent_spans.append(span)
-            vote = 1
-        if reading.model is not None:
-            self._speakers.append(span)
-            vote = 1
         if reading.tool is not None:
             vote = 2
             if span.attributes.get("tool.synthesized") is not True:
                 self._tools.append((span, reading.tool))
-        elif reading.no_call:
-            self._no_calls.append(span)
+        else:
+            vote = 1 if reading.agent_span or reading.model is not None else 0
+            if reading.no_call:
+                self._no_calls.append(span)
+        if reading.agent_span:
+            self._agent_spans.append(span)
+        if reading.model is not None:
+            self._speakers.append(span)
         if vote:
             self._votes[dialect.id] = self._votes.get(dialect.id, 0) + vote
 
     @lazy
     def _sessions_of(self) -> "Inherited":
-        return Inherited(self._tree, self._own_session, (*self._keys.session, *_SESSION_KEYS))
+        own = ((span.span_id, self._own_session(span)) for span in self._tree.spans)
+        sessions = {span_id: session for span_id, session in own if session}
+        return Inherited(self._tree, sessions, self._session_keys)
 
     @property
     def is_agent_trace(self) -> bool:
         """Whether the trace holds a tool call, a model call or an agent span."""
         return bool(self._votes)
+
+    @lazy
+    def _dialect(self) -> str | None:
+        """The one that most of the trace is written in."""
+        return max(self._votes, key=self._votes.__getitem__, default=None)
 
     @lazy
     def agents(self) -> Sequence[str]:
@@ -176,17 +193,16 @@ class Extraction:
     def _spans_of(self, agent: str) -> Sequence[Span]:
         return [span for span in self._agent_spans if self._agent(span) == agent]
 
-    def _mark_tasks(self) -> None:
+    def _mark(self, tasks: Iterable[Span], agents: dict[str, str]) -> None:
         """Traceloop writes a nested agent twice: an empty span, and a task of the same name."""
-        tasks = [span for span in self._tree.spans if "gen_ai.task.name" in span.attributes]
-        if not tasks:
-            return
         names = {self._readings[span.span_id].agent for span in self._agent_spans} - {None}
         for span in tasks:
             reading = self._readings[span.span_id]
             task = text(span.attributes.get("gen_ai.task.name"))
-            if task in names and not reading.agent_span and span.name.startswith("execute_task"):
-                self._readings[span.span_id] = replace(reading, agent_span=True, agent=task)
+            if task and task in names and not reading.agent_span and span.name.startswith("execute_task"):
+                marked = self._readings[span.span_id] = copy(reading)
+                marked.agent_span, marked.agent = True, task
+                agents[span.span_id] = self._own_agent(span.attributes, marked) or task
                 self._agent_spans.append(span)
 
     @lazy
@@ -263,12 +279,12 @@ class Extraction:
 
         It lasts as long as `around`, so that an agent is not charged with its caller's time.
         """
-        timed = around or spans
         calls, models = self._calls, self._models
         if len(spans) < len(self._tree.spans):
             inside = {span.span_id for span in spans}
             calls = [call for call in calls if call.span_id in inside]
             models = [span for span in models if span.span_id in inside]
+        timed = around or spans
         head = head or anchor
         service = _service(anchor)
         trajectory = _make_trajectory(
@@ -276,7 +292,7 @@ class Extraction:
             agent=agent or service,
             session=self._session_of(anchor, head),
             service=service,
-            dialect=max(self._votes, key=self._votes.__getitem__, default=None),
+            dialect=self._dialect,
             anchor=_anchor(anchor),
             tool_calls=tuple(calls),
             model_calls=tuple([call for span in models if (call := self._model(span))]),
@@ -345,27 +361,26 @@ class Extraction:
                 return found
         return None
 
-    def _own_agent(self, span: Span) -> str | None:
+    def _own_agent(self, attributes: Attributes, reading: Reading) -> str | None:
         keys = self._keys.agent
-        if keys and (found := _looked_up(span.attributes, keys)):
+        if keys and (found := _looked_up(attributes, keys)):
             return found
-        return self._readings[span.span_id].agent or _looked_up(span.attributes, _AGENT_KEYS)
+        return reading.agent or _looked_up(attributes, _AGENT_KEYS)
 
     def _own_session(self, span: Span) -> str | None:
-        named = _looked_up(span.attributes, (*self._keys.session, *_SESSION_KEYS))
+        named = _looked_up(span.attributes, self._session_keys)
         return named or self._readings[span.span_id].session
 
 
 class Inherited:
     """What a span says, else its nearest ancestor, the trace if it names only one, the resource."""
 
-    def __init__(
-        self, tree: Tree, own: Callable[[Span], str | None], resource_keys: Sequence[str]
-    ) -> None:
+    def __init__(self, tree: Tree, said: Mapping[str, str], resource_keys: Sequence[str]) -> None:
+        """`said`: by the spans that say it themselves."""
         self._tree = tree
         self._resource_keys = resource_keys
-        self.said = {span.span_id: said for span in tree.spans if (said := own(span))}
-        everywhere = set(self.said.values())
+        self.said = said
+        everywhere = set(said.values())
         self.only = next(iter(everywhere)) if len(everywhere) == 1 else None
 
     def of(self, span: Span) -> str | None:

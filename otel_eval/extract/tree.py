@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
+from otel_eval.lazy import lazy
 from otel_eval.model import Span
 
 _BY_START = attrgetter("start_ns", "span_id")
@@ -12,9 +13,11 @@ class Tree:
     """Spans of one trace, each id once, ordered by (start, id)."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
-        unique: dict[str, Span] = {}
-        for span in spans:
-            unique.setdefault(span.span_id, span)
+        given = list(spans)
+        unique = {span.span_id: span for span in given}
+        if len(unique) < len(given):
+            # The first of those with the same id counts.
+            unique = {span.span_id: span for span in reversed(given)}
         self.spans: Sequence[Span] = sorted(unique.values(), key=_BY_START)
         self._by_id = unique
         self._depths: dict[str, int] = {}
@@ -93,7 +96,7 @@ class Tree:
                 above = self.parent(above)
         return found
 
-    @property
+    @lazy
     def root(self) -> Span | None:
         """The first span without a parent here, one without any parent before the others.
 
