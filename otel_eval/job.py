@@ -1,7 +1,7 @@
 """A rule's evaluators at work on one trajectory."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from traceback import format_exception_only
 from typing import Any
 
@@ -23,22 +23,24 @@ from otel_eval.rule import Rule
 _make_evaluation = quick(Evaluation)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A rule and one trajectory that it scores."""
 
-    rule: Rule
-    trajectory: Trajectory
-    traces: Mapping[str, str] = field(default_factory=dict)
-    """For a session: the trace of each tool call's span."""
+    __slots__ = ("_anchor", "_shown", "_traces", "is_sampled", "rule", "trajectory")
 
-    @property
-    def is_sampled(self) -> bool:
-        if self.rule.sample >= 1:
-            return True
-        per_session = self.rule.per == "session" and self.trajectory.session is not None
-        identity = self.trajectory.session if per_session else self.trajectory.trace_id
-        return self.rule.samples(identity or "")
+    def __init__(
+        self, *, rule: Rule, trajectory: Trajectory, traces: Mapping[str, str] | None = None
+    ) -> None:
+        """`traces`: for a session, the trace of each tool call's span."""
+        self.rule = rule
+        self.trajectory = trajectory
+        self.is_sampled = rule.sample >= 1 or rule.samples(_identity(rule, trajectory))
+        self._traces = traces or {}
+        self._anchor = trajectory.anchor or Anchor(trace_id=trajectory.trace_id, span_id="")
+        self._shown = trajectory
+        """What evaluators see of the trajectory."""
+        if rule.incomplete == "score" and not trajectory.whole:
+            self._shown = replace(trajectory, whole=True)
 
     def evaluate(self, evaluator: Evaluator) -> list[Evaluation]:
         """What one evaluator of the rule says; what it raises becomes a Failure."""
@@ -82,13 +84,6 @@ class Job:
         left = calls[len(known) :]
         return [*known, *(self._evaluation(evaluator, call, skip) for call in left)]
 
-    @property
-    def _shown(self) -> Trajectory:
-        """What evaluators see of the trajectory."""
-        if self.rule.incomplete == "score":
-            return replace(self.trajectory, whole=True)
-        return self.trajectory
-
     def _settled(self) -> set[Verdict]:
         """What the rule's evaluators say that ask no model."""
         return {found.verdict for each in self.rule.deterministic for found in self.evaluate(each)}
@@ -96,41 +91,45 @@ class Job:
     def _evaluation(
         self, evaluator: Evaluator, call: ToolCall | None, outcome: Outcome
     ) -> Evaluation:
-        pass_at = evaluator.pass_at
+        rule, pass_at = self.rule, evaluator.pass_at
         return _make_evaluation(
-            rule=self.rule.name,
+            rule=rule.name,
             evaluator=evaluator.name,
             type=evaluator.type,
             outcome=outcome,
-            pass_at=self.rule.pass_at if pass_at is None else pass_at,
-            anchor=self._anchor(call),
+            pass_at=rule.pass_at if pass_at is None else pass_at,
+            anchor=self._anchor if call is None else self._anchor_of(call),
             trajectory=self.trajectory,
             call=call,
-            sample=self.rule.sample,
+            sample=rule.sample,
         )
 
-    def _anchor(self, call: ToolCall | None) -> Anchor:
-        trace_id = self.trajectory.trace_id
-        anchor = self.trajectory.anchor or Anchor(trace_id=trace_id, span_id="")
-        if call is None or call.span_id is None:
-            return anchor
+    def _anchor_of(self, call: ToolCall) -> Anchor:
+        if call.span_id is None:
+            return self._anchor
         return Anchor(
-            trace_id=self.traces.get(call.span_id, trace_id),
+            trace_id=self._traces.get(call.span_id, self.trajectory.trace_id),
             span_id=call.span_id,
             end_ns=call.end_ns,
-            resource=anchor.resource,
+            resource=self._anchor.resource,
         )
+
+
+def _identity(rule: Rule, trajectory: Trajectory) -> str:
+    """What is sampled: the session as a whole where it is scored as one."""
+    if rule.per == "session" and trajectory.session is not None:
+        return trajectory.session
+    return trajectory.trace_id
 
 
 def _sound(outcome: Any) -> Outcome:
     """What is no outcome at all is a failure of its own: those of other calls stand."""
-    match outcome:
-        case Score():
-            if 0 <= outcome.value <= 1:
-                return outcome
-            return Failure("ValueError", f"a score lies between 0 and 1, not at {outcome.value}")
-        case Skip() | Failure():
+    if isinstance(outcome, Score):
+        if 0 <= outcome.value <= 1:
             return outcome
+        return Failure("ValueError", f"a score lies between 0 and 1, not at {outcome.value}")
+    if isinstance(outcome, Skip | Failure):
+        return outcome
     given = type(outcome).__name__
     return Failure("TypeError", f"an evaluator must give a Score or a Skip, not {given}")
 

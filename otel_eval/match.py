@@ -1,11 +1,12 @@
 """Whose trajectories a rule scores."""
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from otel_eval.evaluators.patterns import compile_name
+from otel_eval.frozen import Frozen
 from otel_eval.model import Anchor, Json, Trajectory
 
 pattern = lru_cache(maxsize=4096)(compile_name)
@@ -34,27 +35,27 @@ Pattern: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_checked
 Wanted: TypeAlias = Pattern | bool | int | float
 
 
-class Match(BaseModel):
+class Match(Frozen):
     """All that is given must fit. `*` for a session or a service also fits where there is none."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
     agent: Pattern | None = None
     session: Pattern | None = None
     service: Pattern | None = None
     attributes: dict[str, Wanted] = {}
 
-    @property
+    @cached_property
     def names_origin(self) -> bool:
         """Only such a match reaches traces in which no agent is at work."""
         return self.service not in (None, "*") or bool(self.attributes)
 
-    @property
+    @cached_property
     def literal_agent(self) -> str | None:
         """The one agent that fits, where it is named in full."""
         return self.agent if self.agent is not None and is_literal(self.agent) else None
 
-    @property
+    @cached_property
     def _fits_all(self) -> bool:
         """Whether nothing but the agent is given."""
         return self.session in (None, "*") and not self.names_origin

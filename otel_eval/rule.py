@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
@@ -19,6 +20,7 @@ from pydantic import (
 from otel_eval import evaluators
 from otel_eval.errors import ConfigError
 from otel_eval.evaluators.base import Evaluator
+from otel_eval.frozen import Frozen
 from otel_eval.match import Match
 from otel_eval.model import Json, Per
 
@@ -55,10 +57,10 @@ class Alert(BaseModel):
     severity: str = "warning"
 
 
-class Rule(BaseModel):
+class Rule(Frozen):
     """Evaluators, and whose trajectories they score."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1)
     match: Match = Match()
@@ -95,12 +97,12 @@ class Rule(BaseModel):
             raise ValueError(f"two evaluators are called {twice!r}; give one another name")
         return value
 
-    @property
+    @cached_property
     def deterministic(self) -> Sequence[Evaluator]:
         """The evaluators that ask no model."""
         return [each for each in self.evaluators if not each.needs_model]
 
-    @property
+    @cached_property
     def judges(self) -> Sequence[Evaluator]:
         """The evaluators that ask a model."""
         return [each for each in self.evaluators if each.needs_model]

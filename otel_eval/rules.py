@@ -1,9 +1,8 @@
 """Which evaluators run for whom."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from otel_eval.drafts import quick
 from otel_eval.errors import ConfigError
 from otel_eval.extract import Extraction, join
 from otel_eval.job import Job
@@ -27,8 +26,6 @@ __all__ = [
 
 View: TypeAlias = tuple[Rule, Trajectory]
 """A trajectory and the rule that asked for it."""
-_make_job = quick(Job)
-_NO_TRACES: Final[Mapping[str, str]] = {}
 
 
 class RuleSet:
@@ -143,7 +140,7 @@ def default_rules() -> RuleSet:
 def trace_jobs(views: Iterable[View]) -> list[Job]:
     """What can be scored when the trace closes."""
     return [
-        _make_job(rule=rule, trajectory=trajectory, traces=_NO_TRACES)
+        Job(rule=rule, trajectory=trajectory)
         for rule, trajectory in views
         if rule.per != "session"
     ]

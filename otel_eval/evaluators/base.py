@@ -9,16 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from otel_eval.evaluators.capture import no_tool_calls
 from otel_eval.evaluators.values import failed
+from otel_eval.frozen import Frozen
 from otel_eval.model import Outcome, Score, Skip, ToolCall, Trajectory, Verdict
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
-class Settings(BaseModel):
+class Settings(Frozen):
     """A part of the configuration: frozen, closed, written in snake_case or in camelCase."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True
+        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True
     )
 
     @model_validator(mode="before")
