@@ -141,15 +141,16 @@ class Grouper(Generic[K, T]):
     def extend(self, key: K, entries: Iterable[Entry[T]], now: float) -> int:
         """Take items of one group in, and say how many of them it did not have already."""
         group = self._open(key, now)
-        taken = 0
+        taken = added = 0
         for item_id, item, size, parent, place in entries:
-            if group.has(item_id):
+            if item_id in group.items or (group.past is not None and group.has(item_id)):
                 continue
             if self._is_full(group, size):
                 group = self._continue(key, group, now)
             group.add(item_id, item, size, parent, place, now)
-            self._bytes += size
+            added += size
             taken += 1
+        self._bytes += added
         if taken:
             self._touch(key, group, now)
         else:

@@ -2,14 +2,16 @@
 
 import operator
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, field_validator
 
 from otel_eval.evaluators.base import Evaluator, listed, plural
 from otel_eval.evaluators.capture import incomplete
+from otel_eval.evaluators.sequences import Sequences
 from otel_eval.model import Score, Skip, Trajectory
 
 _COMPARE: Final[Mapping[str, Callable[[int, int], bool]]] = {
@@ -101,11 +103,17 @@ class ToolCallCount(Evaluator):
         return bounds
 
     def evaluate(self, trajectory: Trajectory) -> Score | Skip:
-        actual: dict[str, int] = defaultdict(int)
-        for call in self.calls(trajectory):
-            actual[call.name] += 1
-        if not trajectory.whole and not self._settled(actual):
+        names = [call.name for call in self.calls(trajectory)]
+        if not trajectory.whole and not self._settled(Counter(names)):
             return incomplete(trajectory)
+        return self._sequences.score(names)
+
+    @cached_property
+    def _sequences(self) -> Sequences:
+        return Sequences(self._score)
+
+    def _score(self, names: Sequence[str]) -> Score:
+        actual = Counter(names)
         bounds = self.tool_calls_count
         held = {tool: bound.holds(actual[tool]) for tool, bound in bounds.items()}
         wrong = [tool for tool, holds in held.items() if not holds]

@@ -10,6 +10,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 from otel_eval.evaluators.base import Evaluator, listed, plural
 from otel_eval.evaluators.capture import incomplete
 from otel_eval.evaluators.matching import LOST, Letters, found_in_groups, kept
+from otel_eval.evaluators.sequences import Sequences
 from otel_eval.model import Score, Skip, Trajectory
 
 Step: TypeAlias = str | tuple[str, ...]
@@ -48,7 +49,10 @@ class ToolCallOrder(Evaluator):
     def evaluate(self, trajectory: Trajectory) -> Score | Skip:
         if not trajectory.whole:
             return incomplete(trajectory)
-        actual = [call.name for call in self.calls(trajectory)]
+        return self._sequences.score([call.name for call in self.calls(trajectory)])
+
+    def _score(self, names: Sequence[str]) -> Score:
+        actual = list(names)
         found, lost = self._compare(actual)
         value = len(found) / len(self._names)
         if self.strict:
@@ -98,6 +102,10 @@ class ToolCallOrder(Evaluator):
         if self.strict and called > total:
             return f"{plural(called - total, 'call')} more than the expected {total}"
         return f"{total} of {plural(total, 'expected call')} in order"
+
+    @cached_property
+    def _sequences(self) -> Sequences:
+        return Sequences(self._score)
 
     @cached_property
     def _steps(self) -> list[tuple[str, ...]]:

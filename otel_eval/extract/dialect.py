@@ -92,7 +92,7 @@ class Reading:
 
     @property
     def is_something(self) -> bool:
-        return bool(self.tool or self.model or self.agent_span)
+        return self.agent_span or self.model is not None or self.tool is not None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -48,8 +48,12 @@ def read(span: Span) -> tuple[Dialect | None, Reading]:
     One library's attributes may lie on another's tool span, so a span in which the first dialect
     finds nothing is shown to the others.
     """
+    kind = (span.scope.name, *span.attributes)
+    readers = _asked(span) if span.events else _KNOWN.get(kind)
+    if readers is None:
+        readers = _learned(span, kind)
     first: tuple[Dialect, Reading] | None = None
-    for dialect in _readers(span):
+    for dialect in readers:
         reading = dialect.read(span)
         if reading.tool is not None or (first is None and reading.is_something):
             return dialect, reading
@@ -57,17 +61,12 @@ def read(span: Span) -> tuple[Dialect | None, Reading]:
     return first or (None, NOTHING)
 
 
-def _readers(span: Span) -> Sequence[Dialect]:
+def _learned(span: Span, kind: tuple[str, ...]) -> Sequence[Dialect]:
     """Asked once for spans of the same scope and keys: there are few kinds of them."""
-    if span.events:
-        return _asked(span)
-    kind = (span.scope.name, *span.attributes)
-    known = _KNOWN.get(kind)
-    if known is None:
-        if len(_KNOWN) >= MOST_KNOWN:
-            _KNOWN.clear()
-        _KNOWN[kind] = known = _asked(span)
-    return known
+    if len(_KNOWN) >= MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[kind] = found = _asked(span)
+    return found
 
 
 def _asked(span: Span) -> Sequence[Dialect]:

@@ -91,10 +91,11 @@ class Extraction:
         dialects: dict[str, Dialect] = {}
         agents: dict[str, str] = {}
         tasks: list[Span] = []
+        readings = self._readings
         for span in self._tree.spans:
             dialect, reading = read(span)
             span_id, attributes = span.span_id, span.attributes
-            self._readings[span_id] = reading
+            readings[span_id] = reading
             if dialect is not None:
                 dialects[span_id] = dialect
                 self._sort(span, dialect, reading)
@@ -111,18 +112,20 @@ class Extraction:
         self._agents_of = Inherited(self._tree, agents, (*keys.agent, *_AGENT_KEYS))
 
     def _sort(self, span: Span, dialect: Dialect, reading: Reading) -> None:
-        if reading.tool is not None:
-            vote = 2
-            if span.attributes.get("tool.synthesized") is not True:
-                self._tools.append((span, reading.tool))
-        else:
-            vote = 1 if reading.agent_span or reading.model is not None else 0
-            if reading.no_call:
-                self._no_calls.append(span)
+        tool = reading.tool
+        vote = 0
         if reading.agent_span:
             self._agent_spans.append(span)
+            vote = 1
         if reading.model is not None:
             self._speakers.append(span)
+            vote = 1
+        if tool is not None:
+            vote = 2
+            if span.attributes.get("tool.synthesized") is not True:
+                self._tools.append((span, tool))
+        elif reading.no_call:
+            self._no_calls.append(span)
         if vote:
             self._votes[dialect.id] = self._votes.get(dialect.id, 0) + vote
 
@@ -163,12 +166,10 @@ class Extraction:
         The anchor is the first outermost agent span; without any, the first span with the name.
         """
         heads = self._tree.outermost(self._spans_of(agent))
-        under = self._tree.below(heads) if heads else ()
-        if nested and len(under) == len(self._tree.spans):
-            spans = under
-        else:
-            ids = {span.span_id for span in under} if nested else ()
-            spans = [s for s in self._tree.spans if s.span_id in ids or self._agent(s) == agent]
+        spans = self._tree.spans
+        if self._agents_of.only != agent:  # else all spans are of that agent
+            ids = {span.span_id for span in self._tree.below(heads)} if nested and heads else ()
+            spans = [s for s in spans if s.span_id in ids or self._agent(s) == agent]
         if not spans:  # nobody is named, and the service stands for the agent
             return self.trace
         anchor = (heads or spans)[0]
@@ -365,7 +366,11 @@ class Extraction:
         keys = self._keys.agent
         if keys and (found := _looked_up(attributes, keys)):
             return found
-        return reading.agent or _looked_up(attributes, _AGENT_KEYS)
+        if reading.agent:
+            return reading.agent
+        if "gen_ai.agent.name" in attributes or "agent.name" in attributes:
+            return _looked_up(attributes, _AGENT_KEYS)
+        return None
 
     def _own_session(self, span: Span) -> str | None:
         named = _looked_up(span.attributes, self._session_keys)

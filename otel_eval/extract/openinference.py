@@ -170,9 +170,10 @@ def _raw(span: Span, side: str) -> tuple[Recorded, bool]:
 
 
 def _read_plain(span: Span, reading: ToolReading) -> None:
-    reading.arguments = value(span.attributes.get("input.value", UNRECORDED))
-    raw, is_json = _raw(span, "output")
-    reading.output = json_value(raw) if is_json else value(raw)
+    attributes = span.attributes
+    reading.arguments = value(attributes.get("input.value", UNRECORDED))
+    read = json_value if attributes.get("output.mime_type") == "application/json" else value
+    reading.output = read(attributes.get("output.value", UNRECORDED))
 
 
 def _read_langchain(span: Span, reading: ToolReading) -> None:
