@@ -43,7 +43,7 @@ class Match(Frozen):
     agent: Pattern | None = None
     session: Pattern | None = None
     service: Pattern | None = None
-    attributes: dict[str, Wanted] = {}
+    attributes: dict[str, Wanted] = Field(default_factory=dict)
 
     @cached_property
     def names_origin(self) -> bool:

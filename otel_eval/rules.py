@@ -140,9 +140,7 @@ def default_rules() -> RuleSet:
 def trace_jobs(views: Iterable[View]) -> list[Job]:
     """What can be scored when the trace closes."""
     return [
-        Job(rule=rule, trajectory=trajectory)
-        for rule, trajectory in views
-        if rule.per != "session"
+        Job(rule=rule, trajectory=trajectory) for rule, trajectory in views if rule.per != "session"
     ]
 
 

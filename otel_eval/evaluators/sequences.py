@@ -6,8 +6,8 @@ from typing import Final
 from otel_eval.model import Score
 
 MOST_KNOWN: Final = 1024
-LONGEST_KNOWN: Final = 64
-"""An agent calls its tools in few orders; only long ones hardly ever come twice."""
+LONGEST_KNOWN: Final = 8
+"""An agent calls its tools in few orders, but long sequences hardly ever come twice."""
 
 
 class Sequences:

@@ -52,6 +52,8 @@ def read(span: Span) -> tuple[Dialect | None, Reading]:
     readers = _asked(span) if span.events else _KNOWN.get(kind)
     if readers is None:
         readers = _learned(span, kind)
+    if len(readers) == 1:
+        return readers[0], readers[0].read(span)
     first: tuple[Dialect, Reading] | None = None
     for dialect in readers:
         reading = dialect.read(span)

@@ -70,17 +70,17 @@ class Traces:
     def _trace(self, tools: int, models: int) -> list[Span]:
         """An agent that calls its tools and asks its model."""
         trace_id, root = self._random.randbytes(16), self._random.randbytes(8)
-        below = [("get_weather", self._call(i), i * 10 + 1, i * 10 + 9) for i in range(tools)]
+        below = [("get_weather", self._call(), i * 10 + 1, i * 10 + 9) for i in range(tools)]
         below += [("chat", _MODEL, i * 20, i * 20 + 1) for i in range(models)]
         spans = [_span(trace_id, root, b"", "agent_run", _AGENT, 0, 100)]
         return spans + [_span(trace_id, self._random.randbytes(8), root, *each) for each in below]
 
-    def _call(self, place: int) -> dict[str, Json]:
-        """Arguments and results differ from call to call, as they do in production."""
+    def _call(self) -> dict[str, Json]:
+        """Tools, arguments and results differ from call to call, as they do in production."""
         city, degrees = self._random.randrange(10_000), self._random.randrange(400) / 10
         return {
             **_TOOL,
-            "tool.name": _TOOLS[place % 2],
+            "tool.name": self._random.choice(_TOOLS),
             "input.value": f'{{"city": "city {city}", "unit": "celsius"}}',
             "output.value": f'{{"temperature": {degrees}, "sky": "clear"}}',
         }
