@@ -13,7 +13,7 @@ LONGEST_KNOWN: Final = 8
 class Sequences:
     """Scores of sequences of names, each worked out once; for evaluators that look at nothing else.
 
-    To look one up takes a fifth of the time that counting or comparing takes. Bounded: when it is
+    To look one up takes a sixth of the time that counting or comparing takes. Bounded: when it is
     full, it starts anew.
     """
 

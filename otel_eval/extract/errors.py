@@ -20,7 +20,7 @@ def error_of(span: Span) -> str | None:
 
 
 def _is_flagged(attributes: Attributes) -> bool:
-    for key, bad in _FLAGS:  # noqa: SIM110  # asked of every tool span, and `any` takes three times as long
+    for key, bad in _FLAGS:  # noqa: SIM110  # asked of every tool span: no generator for each
         if key in attributes and attributes[key] in bad:
             return True
     return False

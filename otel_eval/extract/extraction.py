@@ -100,7 +100,7 @@ class Extraction:
         self._agents_of = Inherited(self._tree, self._agents, (*keys.agent, *_AGENT_KEYS))
 
     def _read_all(self) -> None:
-        """One pass, in one piece: a method for every step would take as long as half the reading.
+        """One pass, and in one piece, because it runs for every span.
 
         A tool call says twice as much about the dialect of the trace as other spans do.
         """
