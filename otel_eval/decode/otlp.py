@@ -57,10 +57,29 @@ def _spans(request: trace_pb2.TracesData, made_up: MadeUp) -> list[Span]:
         resource = _attributes(group.resource.attributes)
         for scoped in group.scope_spans:
             scope = _scope(scoped.scope)
-            spans += [
-                _span(span, resource, scope, trace_ids, parent_ids, made_up)
-                for span in scoped.spans
-            ]
+            # No call for each span, and lists asked for as a whole: that saves a tenth of the time.
+            for span in scoped.spans[:]:
+                trace_id, span_id = trace_ids[span.trace_id], _span_id(span.span_id)
+                if trace_id is None or span_id is None:
+                    trace_id, span_id = made_up.ids(trace_id, span_id)
+                parent = span.parent_span_id
+                draft: Any = _Draft()
+                draft.trace_id = trace_id
+                draft.span_id = span_id
+                draft.parent_id = parent_id = parent_ids[parent] if parent else None
+                draft.parent_remote = REMOTE[span.flags & REMOTE_MASK] if parent_id else None
+                draft.name = intern(span.name)
+                draft.kind = KINDS.get(span.kind, "unspecified")
+                draft.start_ns = span.start_time_unix_nano
+                draft.end_ns = span.end_time_unix_nano
+                draft.status = _status(span.status) if span.HasField("status") else UNSET
+                draft.attributes = dict(map(_pair_of, span.attributes[:]))  # type: ignore[arg-type]  # bytes here
+                draft.events = _events(events) if (events := span.events) else ()
+                draft.links = _links(links) if (links := span.links) else ()
+                draft.resource = resource
+                draft.scope = scope
+                draft.__class__ = Span
+                spans.append(draft)
     return spans
 
 
@@ -129,38 +148,6 @@ class _Draft:
     """
 
     __slots__ = Span.__slots__
-
-
-def _span(
-    span: trace_pb2.Span,
-    resource: dict[str, Json],
-    scope: Scope,
-    trace_ids: _Ids,
-    parent_ids: _Ids,
-    made_up: MadeUp,
-) -> Span:
-    trace_id, span_id = trace_ids[span.trace_id], _span_id(span.span_id)
-    if trace_id is None or span_id is None:
-        trace_id, span_id = made_up.ids(trace_id, span_id)
-    parent = span.parent_span_id
-    draft: Any = _Draft()
-    draft.trace_id = trace_id
-    draft.span_id = span_id
-    draft.parent_id = parent_id = parent_ids[parent] if parent else None
-    draft.parent_remote = REMOTE[span.flags & REMOTE_MASK] if parent_id else None
-    draft.name = intern(span.name)
-    draft.kind = KINDS.get(span.kind, "unspecified")
-    draft.start_ns = span.start_time_unix_nano
-    draft.end_ns = span.end_time_unix_nano
-    draft.status = _status(span.status) if span.HasField("status") else UNSET
-    draft.attributes = dict(map(_pair_of, span.attributes))  # type: ignore[arg-type]  # bytes here
-    draft.events = _events(events) if (events := span.events) else ()
-    draft.links = _links(links) if (links := span.links) else ()
-    draft.resource = resource
-    draft.scope = scope
-    draft.__class__ = Span
-    made: Span = draft
-    return made
 
 
 def _scope(scope: InstrumentationScope) -> Scope:
