@@ -27,5 +27,12 @@ class Handover:
         # Before the calls are taken: what comes while they are wakes the loop again.
         self._is_woken = False
         for _ in range(len(self._calls)):
-            # As the loop would: one that raises is reported, and keeps no other from being called.
-            self._loop.call_soon(self._calls.popleft())
+            self._make(self._calls.popleft())
+
+    def _make(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        # As the loop does: one that raises is reported, and keeps no other from being called.
+        except Exception as error:
+            message = f"a call from another thread raised: {call}"
+            self._loop.call_exception_handler({"message": message, "exception": error})
