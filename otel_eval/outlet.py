@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from otel_eval.counters import Counters
 from otel_eval.judge.meters import JudgeCall
@@ -16,12 +16,15 @@ MAX_UNDELIVERED: Final = 1_000
 PATIENCE_SECONDS: Final = 1.0
 """How long a sink that is behind may hold up the scoring before its evaluations are dropped."""
 
+Duration: TypeAlias = tuple[str, float]
+"""An evaluator's name, and the seconds it took about one trajectory."""
+
 
 class Sink(Protocol):
     """Where evaluations go. Whatever it raises is counted and concerns nobody else.
 
-    A sink that has `observe_duration(evaluator, seconds)` is also told how long evaluators took,
-    one that has `observe_judge(call)` what was asked of judges.
+    A sink that has `observe_durations(durations)` is also told how long evaluators took, as pairs
+    of their name and seconds; one that has `observe_judge(call)` what was asked of judges.
     """
 
     def emit(self, evaluations: Sequence[Evaluation]) -> None: ...
@@ -34,7 +37,7 @@ class Delivery:
     """What a sink is handed at a time; the last one closes it."""
 
     evaluations: Sequence[Evaluation] = ()
-    durations: Sequence[tuple[str, float]] = ()
+    durations: Sequence[Duration] = ()
     judge_calls: Sequence[JudgeCall] = ()
     last: bool = False
 
@@ -45,7 +48,9 @@ class Outlet:
     def __init__(self, sink: Sink, counters: Counters) -> None:
         self._sink = sink
         self._counters = counters
-        self._observe: Callable[[str, float], None] | None = getattr(sink, "observe_duration", None)
+        self._observe: Callable[[Sequence[Duration]], None] | None = getattr(
+            sink, "observe_durations", None
+        )
         self._observe_judge: Callable[[JudgeCall], None] | None = getattr(
             sink, "observe_judge", None
         )
@@ -78,17 +83,12 @@ class Outlet:
     def _deliver(self, delivery: Delivery) -> None:
         if delivery.evaluations:
             self._call(lambda: self._sink.emit(delivery.evaluations))
-        if self._observe is not None and delivery.durations:
-            self._call(lambda: self._tell(delivery.durations))
+        if (observe := self._observe) is not None and delivery.durations:
+            self._call(lambda: observe(delivery.durations))
         if self._observe_judge is not None and delivery.judge_calls:
             self._call(lambda: self._tell_calls(delivery.judge_calls))
         if delivery.last:
             self._call(self._sink.close)
-
-    def _tell(self, durations: Sequence[tuple[str, float]]) -> None:
-        if self._observe is not None:
-            for evaluator, seconds in durations:
-                self._observe(evaluator, seconds)
 
     def _tell_calls(self, calls: Sequence[JudgeCall]) -> None:
         if self._observe_judge is not None:

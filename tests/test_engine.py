@@ -70,9 +70,9 @@ class Collecting:
         assert not self.closed
         self.evaluations += evaluations
 
-    def observe_duration(self, evaluator: str, seconds: float) -> None:
-        assert seconds >= 0
-        self.durations.append(evaluator)
+    def observe_durations(self, durations: Sequence[tuple[str, float]]) -> None:
+        assert all(seconds >= 0 for _, seconds in durations)
+        self.durations += [evaluator for evaluator, _ in durations]
 
     def close(self) -> None:
         self.closed += 1

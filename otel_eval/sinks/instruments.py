@@ -149,4 +149,6 @@ def observed(instrument: Instrument, snapshot: Snapshot) -> Mapping[tuple[str, .
 def lag(evaluation: Evaluation, now_ns: int) -> float | None:
     """Seconds since the judged thing ended; None where its end is not known."""
     end_ns = evaluation.trajectory.end_ns or evaluation.anchor.end_ns
-    return max(0, now_ns - end_ns) / 1e9 if end_ns else None
+    if not end_ns:
+        return None
+    return (now_ns - end_ns) / 1e9 if end_ns < now_ns else 0.0

@@ -6,10 +6,11 @@ from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
-from otel_eval.model import Anchor, Evaluation, Json
+from otel_eval.model import Anchor, Evaluation, Json, Verdict
 
 LabelSet = tuple[str, ...]
 Subject = tuple[str | None, ...]
+Kind = tuple[Subject, Verdict]
 Child = TypeVar("Child")
 
 OTHER: Final = "__other__"
@@ -52,6 +53,13 @@ class Labels:
         if not self._attributes:
             return found
         return (*found, *[text(attribute(anchor, name)) for name in self._attributes])
+
+    def is_settled(self, subject: Subject) -> bool:
+        """Whether what was found for a subject may be kept for the next time.
+
+        Agents without a name of their own may be many, and get one when a new rule names them.
+        """
+        return self.agent(subject[0]) != OTHER
 
     def values(self, subject: Subject, *own: str) -> LabelSet:
         """agent, rule, evaluator, the metric's `own` label values, the configured ones."""
@@ -108,8 +116,7 @@ class Series(Generic[Child]):
     def _find(self, subject: Subject, own: str) -> Child:
         values = self._labels.values(subject, *((own,) if own else ()))[: self._width]
         child = self.at(values)
-        # Agents without a name of their own may be many, and get one when a new rule names them.
-        if values[0] != OTHER and len(self._known) < MAX_KNOWN:
+        if len(self._known) < MAX_KNOWN and self._labels.is_settled(subject):
             self._known[subject, own] = child
         return child
 

@@ -18,14 +18,15 @@ from opentelemetry.metrics import (
 )
 
 from otel_eval.judge.meters import JudgeCall
-from otel_eval.model import Evaluation, Score, Skip, Verdict
+from otel_eval.model import Evaluation, Score, Skip
+from otel_eval.outlet import Duration
 from otel_eval.sinks import instruments
 from otel_eval.sinks.anchors import context
 from otel_eval.sinks.instruments import Instrument, Pipeline, Snapshot
-from otel_eval.sinks.labels import EVALUATION, Labels, LabelSet, Series, Subject
+from otel_eval.sinks.labels import EVALUATION, Kind, Labels, LabelSet, Series, Subject
 
 Attributes = dict[str, str]
-Counts = dict[tuple[Subject, Verdict], tuple[int, Context]]
+Counts = dict[Kind, tuple[int, Context]]
 """How many evaluations of a kind, and the context of the last."""
 
 
@@ -78,9 +79,10 @@ class MetricsSink:
         for (subject, verdict), (count, here) in counts.items():
             self._evaluation.add(count, self._evaluations.of(subject, verdict), here)
 
-    def observe_duration(self, evaluator: str, seconds: float) -> None:
-        """How long one evaluator took about one trajectory; an Evaluation does not carry it."""
-        self._duration.record(seconds, self._durations.at((evaluator,)))
+    def observe_durations(self, durations: Sequence[Duration]) -> None:
+        """How long evaluators took; an Evaluation does not carry it."""
+        for evaluator, seconds in durations:
+            self._duration.record(seconds, self._durations.at((evaluator,)))
 
     def observe_judge(self, call: JudgeCall) -> None:
         """One question to a judge; how many models there are is for the configuration to say."""

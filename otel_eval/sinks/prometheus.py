@@ -11,10 +11,11 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from otel_eval.judge.meters import JudgeCall
 from otel_eval.model import Evaluation, Score, Skip
+from otel_eval.outlet import Duration
 from otel_eval.sinks import instruments
 from otel_eval.sinks.instruments import Instrument, Pipeline
-from otel_eval.sinks.labels import Labels
-from otel_eval.sinks.tallies import Spreads, Tallies
+from otel_eval.sinks.labels import MAX_KNOWN, Kind, Labels
+from otel_eval.sinks.tallies import Place, Spreads, Tallies
 
 
 class Registry(CollectorRegistry):
@@ -51,6 +52,7 @@ class PrometheusSink:
         self._skips = Tallies(instruments.SKIPS, labels, configured=False)
         self._durations = Spreads(instruments.DURATION, labels, configured=False)
         self._lags = Spreads(instruments.LAG, labels, configured=False)
+        self._places: dict[Kind, Place] = {}
         self.registry.register(self)
 
     def emit(self, evaluations: Sequence[Evaluation]) -> None:
@@ -60,10 +62,11 @@ class PrometheusSink:
             for evaluation in evaluations:
                 self._count(evaluation, now_ns, now)
 
-    def observe_duration(self, evaluator: str, seconds: float) -> None:
-        """How long one evaluator took about one trajectory; an Evaluation does not carry it."""
+    def observe_durations(self, durations: Sequence[Duration]) -> None:
+        """How long evaluators took; an Evaluation does not carry it."""
         with self._lock:
-            self._durations.series.at((evaluator,)).add(seconds)
+            for evaluator, seconds in durations:
+                self._durations.series.at((evaluator,)).add(seconds)
 
     def observe_judge(self, call: JudgeCall) -> None:
         """One question to a judge; how many models there are is for the configuration to say."""
@@ -90,15 +93,31 @@ class PrometheusSink:
 
     def _count(self, evaluation: Evaluation, now_ns: int, now: float) -> None:
         subject, anchor = self._labels.subject(evaluation), evaluation.anchor
-        self._evaluations.series.of(subject, evaluation.verdict).add(anchor, now)
         match evaluation.outcome:
-            case Score() as score:
-                self._scores.series.of(subject).add(score.value, anchor, now)
+            case Score(value=value):
+                kind = subject, evaluation.verdict
+                place = self._places.get(kind) or self._find(kind, evaluation.evaluator)
+                seen = anchor.trace_id, anchor.span_id, value, now
+                place.evaluations.add(seen)
+                place.scores.add(value, seen)
                 seconds = instruments.lag(evaluation, now_ns)
                 if seconds is not None:
-                    self._lags.series.at((evaluation.evaluator,)).add(seconds)
-            case Skip(code=code):
-                self._skips.series.of(subject, code).add(anchor, now)
+                    place.lags.add(seconds)
+            case other:
+                seen = anchor.trace_id, anchor.span_id, 0.0, now
+                self._evaluations.series.of(subject, evaluation.verdict).add(seen)
+                if isinstance(other, Skip):
+                    self._skips.series.of(subject, other.code).add(seen)
+
+    def _find(self, kind: Kind, evaluator: str) -> Place:
+        place = Place(
+            self._evaluations.series.of(*kind),
+            self._scores.series.of(kind[0]),
+            self._lags.series.at((evaluator,)),
+        )
+        if len(self._places) < MAX_KNOWN and self._labels.is_settled(kind[0]):
+            self._places[kind] = place
+        return place
 
 
 class JudgeMetrics:

@@ -19,7 +19,10 @@ from otel_eval.sinks.instruments import Instrument
 from otel_eval.sinks.labels import Labels, LabelSet, Series
 
 Seen: TypeAlias = tuple[str, str, float, float]
-"""A trace id, a span id, the value, and when. No anchor: that would keep its attributes alive."""
+"""A trace id, a span id, the score if there is one, and when.
+
+No anchor: that would keep its attributes alive.
+"""
 
 
 class Tally:
@@ -31,13 +34,13 @@ class Tally:
         self.count = 0
         self.last: Seen | None = None
 
-    def add(self, anchor: Anchor, now: float) -> None:
+    def add(self, seen: Seen) -> None:
         self.count += 1
-        self.last = anchor.trace_id, anchor.span_id, 1.0, now
+        self.last = seen
 
 
 class Spread:
-    """One series of a histogram; of each bucket, the last value that came with an anchor."""
+    """One series of a histogram; of each bucket, the last value that was seen somewhere."""
 
     __slots__ = ("_bounds", "counts", "last", "total")
 
@@ -47,12 +50,23 @@ class Spread:
         self.total = 0.0
         self.last: dict[int, Seen] = {}
 
-    def add(self, value: float, anchor: Anchor | None = None, now: float = 0.0) -> None:
+    def add(self, value: float, seen: Seen | None = None) -> None:
         bucket = bisect_left(self._bounds, value)
         self.counts[bucket] += 1
         self.total += value
-        if anchor is not None:
-            self.last[bucket] = anchor.trace_id, anchor.span_id, value, now
+        if seen is not None:
+            self.last[bucket] = seen
+
+
+class Place:
+    """Where the scores of one subject and verdict count: one look-up for all three."""
+
+    __slots__ = ("evaluations", "lags", "scores")
+
+    def __init__(self, evaluations: Tally, scores: Spread, lags: Spread) -> None:
+        self.evaluations = evaluations
+        self.scores = scores
+        self.lags = lags
 
 
 class Tallies:
@@ -69,7 +83,7 @@ class Tallies:
         instrument = self._instrument
         family = CounterMetricFamily(instrument.prometheus, instrument.help, labels=self._names)
         for values, tally in self.series.items():
-            family.add_metric(values, tally.count, exemplar=_exemplar(tally.last))
+            family.add_metric(values, tally.count, exemplar=_exemplar(tally.last, 1.0))
         return family
 
 
@@ -88,6 +102,9 @@ class Spreads:
         instrument = self._instrument
         family = HistogramMetricFamily(instrument.prometheus, instrument.help, labels=self._names)
         for values, spread in self.series.items():
+            # One is at hand for the lags of every score, but there may be none that are known.
+            if not any(spread.counts):
+                continue
             exemplars = [_exemplar(spread.last.get(each)) for each in range(len(self._bounds))]
             buckets = zip(self._bounds, accumulate(spread.counts), exemplars, strict=True)
             family.add_metric(values, list(buckets), spread.total)  # type: ignore[arg-type]  # no exemplar is None
@@ -98,11 +115,15 @@ def _names(instrument: Instrument, labels: Labels, configured: bool) -> LabelSet
     return (*instrument.labels, *(labels.extra if configured else ()))
 
 
-def _exemplar(seen: Seen | None) -> Exemplar | None:
-    """63 characters of the 128 that OpenMetrics allows; none for ids that decode made up."""
+def _exemplar(seen: Seen | None, step: float | None = None) -> Exemplar | None:
+    """What a bucket took, or the step of a counter. None for ids that decode made up.
+
+    It has 63 characters of the 128 that OpenMetrics allows.
+    """
     if seen is None:
         return None
-    trace_id, span_id, value, at = seen
+    trace_id, span_id, score, at = seen
     if not has_real_ids(Anchor(trace_id=trace_id, span_id=span_id)):
         return None
+    value = score if step is None else step
     return Exemplar({"trace_id": trace_id, "span_id": span_id}, value, at)

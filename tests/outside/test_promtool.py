@@ -86,7 +86,7 @@ def test_the_tests_notice_a_broken_rule(tmp_path: Path, sound: str, broken: str)
 def test_the_scrape_page_is_sound() -> None:
     sink = PrometheusSink(pipeline=lambda: {"otel_eval.spans.received": {(): 3}})
     sink.emit([evaluation(Score(0.5)), evaluation(Skip("incomplete", "spans are missing"))])
-    sink.observe_duration("check", 0.01)
+    sink.observe_durations([("check", 0.01)])
 
     passes("check", "metrics", given=sink.page()[0])
 

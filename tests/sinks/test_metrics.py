@@ -97,7 +97,7 @@ def test_lag_is_from_the_end_of_the_trajectory_to_now() -> None:
 def test_the_duration_of_an_evaluation_is_recorded_by_evaluator() -> None:
     exported = Exported()
 
-    exported.sink.observe_duration("order", 0.002)
+    exported.sink.observe_durations([("order", 0.002)])
 
     metric = exported.collect()["otel_eval.evaluation.duration"]
     (point,) = metric.data.data_points

@@ -128,7 +128,7 @@ def test_lag_and_duration_are_in_seconds_by_evaluator() -> None:
     sink = PrometheusSink(clock_ns=lambda: END_NS + 2_500_000_000)
 
     sink.emit([evaluation()])
-    sink.observe_duration("order", 0.002)
+    sink.observe_durations([("order", 0.002)])
 
     lines = page(sink)
     assert 'otel_eval_lag_seconds_sum{evaluator="order"} 2.5' in lines
