@@ -4,16 +4,11 @@ It knows when it would close and whether it is whole; a `Grouper` holds many of 
 """
 
 import math
-from bisect import bisect_left
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeAlias
 
-from otel_eval.drafts import quick
+from otel_eval.closed import Closed, K, Past, T, make_closed
 from otel_eval.model import ClosedBy, Span
-
-K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 
 MIB: Final = 1024 * 1024
 
@@ -52,36 +47,19 @@ class Limits:
     """How many closed groups are remembered, to know a late or repeated item when it comes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closed(Generic[K, T]):
-    """A group, or a further part of one, that takes no more items."""
-
-    key: K
-    items: Sequence[T]
-    by: ClosedBy
-    part: int
-    whole: bool
-    late: bool
-    """A further part without a root of its own: what is in it belongs to a part already scored."""
-    after: ClosedBy | None
-    """What closed the part before this one."""
-    bytes: int
-
-
-_make_closed = quick(Closed)
-
-
-@dataclass(slots=True)
 class Tops:
     """The items of a group whose parent is not in it: counted by their place."""
 
-    root: bool = False
-    loose: bool = False
-    entries: int = 0
-    exits: int = 0
-    inners: int = 0
-    entered_at: float = math.inf
-    orphans: dict[str | None, list[Place]] = field(default_factory=dict)
+    __slots__ = ("entered_at", "entries", "exits", "inners", "loose", "orphans", "root")
+
+    def __init__(self) -> None:
+        self.root = False
+        self.loose = False
+        self.entries = 0
+        self.exits = 0
+        self.inners = 0
+        self.entered_at = math.inf
+        self.orphans: dict[str | None, list[Place]] = {}
 
     def add(self, parent: str | None, place: Place) -> None:
         """An item whose parent has not come."""
@@ -120,35 +98,34 @@ class Tops:
         return self.root or self.loose or self.entries > 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
-    """What is remembered of a closed group; `ids` are sorted hashes."""
-
-    parts: int
-    by: ClosedBy
-    whole: bool
-    ids: Sequence[int]
-
-    def holds(self, item_id: str) -> bool:
-        wanted = hash(item_id)
-        at = bisect_left(self.ids, wanted)
-        return at < len(self.ids) and self.ids[at] == wanted
-
-
-@dataclass(slots=True)
 class Group(Generic[T]):
-    past: Past | None
-    opened_at: float
-    active_at: float
-    lost: bool
-    watched: bool = False
-    """Whether starts are seen, so that nothing running means that nothing is to come."""
-    items: dict[str, T] = field(default_factory=dict)
-    bytes: int = 0
-    tops: Tops = field(default_factory=Tops)
-    running: set[str] | None = None
-    check_at: float = math.inf
-    ticket: int = -1
+    __slots__ = (
+        "active_at",
+        "bytes",
+        "check_at",
+        "items",
+        "lost",
+        "opened_at",
+        "past",
+        "running",
+        "ticket",
+        "tops",
+        "watched",
+    )
+
+    def __init__(self, *, past: Past | None, opened_at: float, lost: bool) -> None:
+        self.past = past
+        self.opened_at = opened_at
+        self.active_at = opened_at
+        self.lost = lost
+        self.watched = False
+        """Whether starts are seen, so that nothing running means that nothing is to come."""
+        self.items: dict[str, T] = {}
+        self.bytes = 0
+        self.tops = Tops()
+        self.running: set[str] | None = None
+        self.check_at = math.inf
+        self.ticket = -1
 
     def has(self, item_id: str) -> bool:
         """Here, or in a part that closed."""
@@ -213,7 +190,7 @@ class Group(Generic[T]):
 
     def close(self, key: K, by: ClosedBy) -> Closed[K, T]:
         past = self.past
-        return _make_closed(
+        return make_closed(
             key=key,
             items=tuple(self.items.values()),
             by=by,

@@ -13,15 +13,13 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, Generic, TypeAlias
 
-from otel_eval.drafts import quick
-from otel_eval.group import MIB, Closed, Group, K, Limits, Past, Place, T, place_of
+from otel_eval.closed import Closed, K, Past, T, make_past
+from otel_eval.group import MIB, Group, Limits, Place, place_of
 from otel_eval.model import ClosedBy
 
 __all__ = ["MIB", "Closed", "Entry", "Grouper", "Grouping", "Limits", "Place", "place_of"]
 
 IDS_REMEMBERED: Final = 2_000_000
-
-_make_past = quick(Past)
 
 Entry: TypeAlias = tuple[str, T, int, str | None, Place]
 """An item's id, the item, its size in bytes, the id of its parent and its place."""
@@ -93,7 +91,7 @@ class _Memory(Generic[K]):
         ids = array("q", sorted(hashes))
         if before is not None and closed.late:
             return replace(before, ids=ids)
-        return _make_past(parts=closed.part, by=closed.by, whole=closed.whole, ids=ids)
+        return make_past(parts=closed.part, by=closed.by, whole=closed.whole, ids=ids)
 
 
 class Grouper(Generic[K, T]):
@@ -223,7 +221,7 @@ class Grouper(Generic[K, T]):
         group = self._groups.get(key)
         if group is None:
             past = self._memory.get(key)
-            group = Group(past=past, opened_at=now, active_at=now, lost=key in self._lost)
+            group = Group(past=past, opened_at=now, lost=key in self._lost)
             self._groups[key] = group
         return group
 

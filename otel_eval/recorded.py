@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from otel_eval.engine import OWN_SCOPE
 from otel_eval.extract import Extraction, Keys, extract
-from otel_eval.group import Closed, Group, Limits, place_of
+from otel_eval.closed import Closed
+from otel_eval.group import Group, Limits, place_of
 from otel_eval.job import Job
 from otel_eval.model import Evaluation, Span
 from otel_eval.rules import RuleSet, View, session_jobs, trace_jobs
@@ -81,7 +82,7 @@ def evaluated(jobs: Iterable[Job]) -> list[Evaluation]:
 
 def closed(spans: Sequence[Span]) -> Closed[str, Span]:
     """The spans of one trace, each once: closed by root, or by idle where its root is missing."""
-    group: Group[Span] = Group(past=None, opened_at=0.0, active_at=0.0, lost=False)
+    group: Group[Span] = Group(past=None, opened_at=0.0, lost=False)
     for span in spans:
         if not group.has(span.span_id):
             group.add(span.span_id, span, 0, span.parent_id, place_of(span), 0.0)

@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import Final, TypeAlias, TypeVar
 
 from otel_eval.counters import Counters
-from otel_eval.drafts import quick
 from otel_eval.evaluators.base import Evaluator
 from otel_eval.extract import Keys, extract
 from otel_eval.grouping import Closed, Grouper
@@ -67,14 +66,16 @@ class ClosedSession:
     awaited: Collection[Task] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    evaluations: Sequence[Evaluation] = ()
-    awaited: Collection[Task] = ()
-    sessions: Collection[str] = ()
+    __slots__ = ("awaited", "evaluations", "sessions")
 
-
-_make_found = quick(_Found)
+    def __init__(
+        self, evaluations: Sequence[Evaluation] = (), awaited: Collection[Task] = ()
+    ) -> None:
+        self.evaluations = evaluations
+        self.awaited = awaited
+        self.sessions: Collection[str] = ()
+        """The sessions that the trace was given to."""
 
 
 @dataclass(kw_only=True)
@@ -153,12 +154,12 @@ class Scorer:
     def _run(self, group: TraceGroup, views: list[View], now: float) -> _Found:
         jobs = trace_jobs(views)
         found = self._evaluate(jobs)
-        joined = self._join_sessions(group, views, now)
-        if jobs or joined:
+        found.sessions = self._join_sessions(group, views, now)
+        if jobs or found.sessions:
             self.counters.settle("scored", len(group.items))
         else:
             self.counters.pass_over("no_session", len(group.items))
-        return _make_found(evaluations=found.evaluations, awaited=found.awaited, sessions=joined)
+        return found
 
     def _join_sessions(
         self, group: TraceGroup, views: Iterable[View], now: float
@@ -187,7 +188,7 @@ class Scorer:
         self._evaluations += found
         if len(self._evaluations) >= MAX_EVALUATIONS:
             self.deliver()
-        return _make_found(evaluations=found, awaited=awaited)
+        return _Found(found, awaited)
 
     def _submit(
         self, job: Job, evaluator: Evaluator, said: Sequence[Evaluation], awaited: set[Task]

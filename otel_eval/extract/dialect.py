@@ -78,6 +78,8 @@ class Reading:
     A dialect sets what it finds; the rest stands in the class, for there is one for every span.
     """
 
+    agent: str | None = None
+    session: str | None = None
     tool: ToolReading | None = None
     model: ModelCall | None = None
     agent_span: bool = False
@@ -85,10 +87,6 @@ class Reading:
     """A tool span that is no call, such as a handoff: its agent has tool spans all the same."""
     runs_tools: bool = False
     """On a model span: the library runs the tools itself, and writes a span for each call."""
-
-    def __init__(self, *, agent: str | None = None, session: str | None = None) -> None:
-        self.agent = agent
-        self.session = session
 
     @property
     def is_something(self) -> bool:

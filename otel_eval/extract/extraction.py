@@ -22,7 +22,6 @@ from otel_eval.extract.common import text
 from otel_eval.extract.dialect import Content, Dialect, Reading, ToolReading
 from otel_eval.extract.dialects import Contents, read
 from otel_eval.extract.tree import Tree
-from otel_eval.lazy import lazy
 from otel_eval.model import (
     UNRECORDED,
     Anchor,
@@ -52,16 +51,6 @@ class Keys:
     session: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closing:
-    """How the trace's group was closed; the same for all its trajectories."""
-
-    part: int = 1
-    closed_by: ClosedBy = "root"
-    whole: bool = True
-
-
-_make_closing = quick(Closing)
 _NO_KEYS = Keys()
 
 
@@ -73,11 +62,20 @@ class Extraction:
     """
 
     def __init__(
-        self, spans: Iterable[Span], keys: Keys, closing: Closing, *, conversation: bool
+        self,
+        spans: Iterable[Span],
+        keys: Keys,
+        *,
+        part: int,
+        closed_by: ClosedBy,
+        whole: bool,
+        conversation: bool,
     ) -> None:
         self._tree = Tree(spans)
         self._keys = keys
-        self._closing = closing
+        self._part = part
+        self._closed_by: ClosedBy = closed_by
+        self._whole = whole
         self._conversation = conversation
         self._session_keys = (*keys.session, *_SESSION_KEYS)
         self._readings: dict[str, Reading] = {}
@@ -87,76 +85,102 @@ class Extraction:
         """All model spans; the content may be on a span around the one that counts."""
         self._agent_spans: list[Span] = []
         """The outermost first."""
-        self._votes: dict[str, int] = {}
         self._dialects: dict[str, Dialect] = {}
         self._agents: dict[str, str] = {}
         """What spans say themselves."""
+        self._tasks: list[Span] = []
         self._read_all()
         self._contents = Contents(self._dialects)
-        self._mark_tasks()
+        if self._tasks:
+            self._mark_tasks()
         if len(self._agent_spans) > 1:
             depth = self._tree.depth
             self._agent_spans.sort(key=lambda s: (depth(s), s.start_ns, s.span_id))
         self._agents_of = Inherited(self._tree, self._agents, (*keys.agent, *_AGENT_KEYS))
+        # What is worked out when it is first asked for:
+        self._agent_names: Sequence[str] | None = None
+        self._trace: Trajectory | None = None
+        self._calls: Sequence[ToolCall] | None = None
+        self._models: Sequence[Span] | None = None
+        self._sessions_of: Inherited | None = None
 
     def _read_all(self) -> None:
-        """One pass, and in one piece, because it runs for every span.
-
-        A tool call says twice as much about the dialect of the trace as other spans do.
-        """
-        votes, named_otherwise = self._votes, bool(self._keys.agent)
+        """One pass, and in one piece, because it runs for every span."""
+        named_otherwise = bool(self._keys.agent)
+        readings, dialects, agents = self._readings, self._dialects, self._agents
         for span in self._tree.spans:
             dialect, reading = read(span)
-            span_id, attributes, vote = span.span_id, span.attributes, 0
-            self._readings[span_id] = reading
-            if reading.agent_span:
-                self._agent_spans.append(span)
-                vote = 1
-            if reading.model is not None:
-                self._speakers.append(span)
-                vote = 1
-            if reading.tool is not None:
-                vote = 2
+            span_id, attributes = span.span_id, span.attributes
+            readings[span_id] = reading
+            if dialect is not None:
+                dialects[span_id] = dialect
+            tool, agent = reading.tool, reading.agent
+            if tool is not None:
                 if attributes.get("tool.synthesized") is not True:
-                    self._tools.append((span, reading.tool))
+                    self._tools.append((span, tool))
             elif reading.no_call:
                 self._no_calls.append(span)
-            if dialect is not None:
-                self._dialects[span_id] = dialect
-                if vote:
-                    votes[dialect.id] = votes.get(dialect.id, 0) + vote
-            agent = reading.agent
-            if named_otherwise or not agent:
+            if reading.model is not None:
+                self._speakers.append(span)
+            if reading.agent_span:
+                self._agent_spans.append(span)
+            if "gen_ai.task.name" in attributes:
+                self._tasks.append(span)
+            if named_otherwise or (
+                not agent and ("agent.name" in attributes or "gen_ai.agent.name" in attributes)
+            ):
                 agent = self._own_agent(attributes, reading)
             if agent:
-                self._agents[span_id] = agent
+                agents[span_id] = agent
 
-    @lazy
-    def _sessions_of(self) -> "Inherited":
-        own = ((span.span_id, self._own_session(span)) for span in self._tree.spans)
-        sessions = {span_id: session for span_id, session in own if session}
-        return Inherited(self._tree, sessions, self._session_keys)
+    def _session(self, span: Span) -> str | None:
+        """What the span says itself, or inherits."""
+        if self._sessions_of is None:
+            own = ((each.span_id, self._own_session(each)) for each in self._tree.spans)
+            said = {span_id: session for span_id, session in own if session}
+            self._sessions_of = Inherited(self._tree, said, self._session_keys)
+        return self._sessions_of.of(span)
 
     @property
     def is_agent_trace(self) -> bool:
         """Whether the trace holds a tool call, a model call or an agent span."""
-        return bool(self._votes)
+        if self._tools or self._speakers or self._agent_spans:
+            return True
+        return any(reading.tool is not None for reading in self._readings.values())
 
-    @lazy
     def _dialect(self) -> str | None:
-        """The one that most of the trace is written in."""
-        return max(self._votes, key=self._votes.__getitem__, default=None)
+        """The one that most of the trace is written in; a tool call says twice as much about that
+        as other spans do."""
+        written_in = set(self._dialects.values())
+        if len(written_in) == 1:
+            return written_in.pop().id if self.is_agent_trace else None
+        votes: dict[str, int] = {}
+        for span_id, dialect in self._dialects.items():
+            reading = self._readings[span_id]
+            if reading.is_something:
+                votes[dialect.id] = votes.get(dialect.id, 0) + (1 if reading.tool is None else 2)
+        return max(votes, key=votes.__getitem__, default=None)
 
-    @lazy
+    @property
     def agents(self) -> Sequence[str]:
         """The agents with spans of their own, outermost first, then those that spans only name."""
+        if self._agent_names is None:
+            self._agent_names = self._find_agents()
+        return self._agent_names
+
+    def _find_agents(self) -> Sequence[str]:
         named = [name for span in self._agent_spans if (name := self._agent(span))]
         found = list(dict.fromkeys((*named, *self._agents_of.said.values())))
         return found or ([self.trace.agent] if self.trace.agent else [])
 
-    @lazy
+    @property
     def trace(self) -> Trajectory:
         """The whole trace; its agent is the outermost agent span's."""
+        if self._trace is None:
+            self._trace = self._read_trace()
+        return self._trace
+
+    def _read_trace(self) -> Trajectory:
         root = self._tree.root
         head = self._agent_spans[0] if self._agent_spans else root
         agent = self._agent(head) if head is not None else None
@@ -198,11 +222,8 @@ class Extraction:
 
     def _mark_tasks(self) -> None:
         """Traceloop writes a nested agent twice: an empty span, and a task of the same name."""
-        tasks = [span for span in self._tree.spans if "gen_ai.task.name" in span.attributes]
-        if not tasks:
-            return
         names = {self._readings[span.span_id].agent for span in self._agent_spans} - {None}
-        for span in tasks:
+        for span in self._tasks:
             reading = self._readings[span.span_id]
             task = text(span.attributes.get("gen_ai.task.name"))
             if (
@@ -216,8 +237,7 @@ class Extraction:
                 self._agents[span.span_id] = self._own_agent(span.attributes, marked) or task
                 self._agent_spans.append(span)
 
-    @lazy
-    def _calls(self) -> Sequence[ToolCall]:
+    def _find_calls(self) -> Sequence[ToolCall]:
         agent = self._agents_of.only
         if agent is not None and not self._conversation and stand_alone(self._tools):
             return [_own_call(span, reading, agent) for span, reading in self._tools]
@@ -250,8 +270,7 @@ class Extraction:
         """Whether the library of a model span has written the tool calls of this trace itself."""
         return self._readings[model.span_id].runs_tools and model.scope.name in writers
 
-    @lazy
-    def _models(self) -> Sequence[Span]:
+    def _find_models(self) -> Sequence[Span]:
         """The model calls: of spans that wrap or repeat each other, the innermost and first."""
         spans = self._speakers
         outer = self._tree.above(spans)
@@ -290,6 +309,8 @@ class Extraction:
 
         It lasts as long as `around`, so that an agent is not charged with its caller's time.
         """
+        if self._calls is None or self._models is None:
+            self._calls, self._models = self._find_calls(), self._find_models()
         calls, models = self._calls, self._models
         if len(spans) < len(self._tree.spans):
             inside = {span.span_id for span in spans}
@@ -303,15 +324,15 @@ class Extraction:
             agent=agent or service,
             session=self._session_of(anchor, head),
             service=service,
-            dialect=self._dialect,
+            dialect=self._dialect(),
             anchor=_anchor(anchor),
             tool_calls=tuple(calls),
             model_calls=tuple([call for span in models if (call := self._model(span))]),
             start_ns=min([span.start_ns for span in timed], default=0),
             end_ns=max([span.end_ns for span in timed], default=0),
-            part=self._closing.part,
-            closed_by=self._closing.closed_by,
-            whole=self._closing.whole,
+            part=self._part,
+            closed_by=self._closed_by,
+            whole=self._whole,
         )
         return self._told(trajectory, spans, head) if self._conversation else trajectory
 
@@ -367,7 +388,7 @@ class Extraction:
     def _session_of(self, anchor: Span | None, head: Span | None) -> str | None:
         for span in (anchor, head):
             # Most say it themselves, and then nobody has to look at the others.
-            found = span and (self._own_session(span) or self._sessions_of.of(span))
+            found = span and (self._own_session(span) or self._session(span))
             if found:
                 return found
         return None
@@ -419,8 +440,14 @@ def extract(
     conversation: bool = True,
 ) -> Extraction:
     """Read the spans of one trace."""
-    closing = _make_closing(part=part, closed_by=closed_by, whole=whole)
-    return Extraction(spans, keys or _NO_KEYS, closing, conversation=conversation)
+    return Extraction(
+        spans,
+        keys or _NO_KEYS,
+        part=part,
+        closed_by=closed_by,
+        whole=whole,
+        conversation=conversation,
+    )
 
 
 def join(trajectories: Iterable[Trajectory], *, part: int = 1, closed_by: ClosedBy) -> Trajectory:

@@ -45,9 +45,8 @@ class GenAI:
     def read(self, span: Span) -> Reading:
         attributes = span.attributes
         operation = text(attributes.get("gen_ai.operation.name"))
-        reading = Reading(
-            agent=first(attributes, "gen_ai.agent.name", "agent_name"),
-        )
+        reading = Reading()
+        reading.agent = first(attributes, "gen_ai.agent.name", "agent_name")
         if operation == "execute_tool" or "gen_ai.tool.name" in attributes:
             reading.tool = self.tool(span)
         elif operation == "invoke_agent":

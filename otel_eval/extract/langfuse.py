@@ -24,7 +24,8 @@ class Langfuse:
         return _TYPE in span.attributes
 
     def read(self, span: Span) -> Reading:
-        reading = Reading(session=first(span.attributes, "session.id", "langfuse.session.id"))
+        reading = Reading()
+        reading.session = first(span.attributes, "session.id", "langfuse.session.id")
         match span.attributes[_TYPE]:
             case "tool":
                 reading.tool = _tool(span)

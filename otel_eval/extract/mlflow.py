@@ -21,7 +21,8 @@ class MLflow:
         return _TYPE in span.attributes
 
     def read(self, span: Span) -> Reading:
-        reading = Reading(session=first(span.attributes, "mlflow.trace.session", "session.id"))
+        reading = Reading()
+        reading.session = first(span.attributes, "mlflow.trace.session", "session.id")
         match _content(span, _TYPE):
             case "TOOL":
                 reading.tool = _tool(span)

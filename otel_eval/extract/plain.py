@@ -19,7 +19,8 @@ class Plain:
 
     def read(self, span: Span) -> Reading:
         attributes = span.attributes
-        reading = Reading(agent=text(attributes.get("agent.name")))
+        reading = Reading()
+        reading.agent = text(attributes.get("agent.name"))
         name = text(attributes.get("tool.name"))
         if name:
             reading.tool = _tool(span, name)

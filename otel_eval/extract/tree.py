@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from otel_eval.lazy import lazy
 from otel_eval.model import Span
 
 _BY_START = attrgetter("start_ns", "span_id")
@@ -21,6 +20,7 @@ class Tree:
         self.spans: Sequence[Span] = sorted(unique.values(), key=_BY_START)
         self._by_id = unique
         self._depths: dict[str, int] = {}
+        self._root: Span | None = None
 
     def parent(self, span: Span) -> Span | None:
         """The parent, if it is here."""
@@ -37,7 +37,7 @@ class Tree:
 
     def depth(self, span: Span) -> int:
         """How many ancestors a span has here."""
-        known = self._depths.get(span.span_id)
+        known: int | None = self._depths.get(span.span_id)
         if known is None:
             path = [span]
             for above in self.ancestors(span):
@@ -96,12 +96,17 @@ class Tree:
                 above = self.parent(above)
         return found
 
-    @lazy
+    @property
     def root(self) -> Span | None:
         """The first span without a parent here, one without any parent before the others.
 
         Where all are each other's parents, simply the first.
         """
+        if self._root is None:
+            self._root = self._find_root()
+        return self._root
+
+    def _find_root(self) -> Span | None:
         tops = [span for span in self.spans if span.parent_id not in self._by_id]
         first = next(iter(tops or self.spans), None)
         return next((span for span in tops if span.parent_id is None), first)

@@ -24,10 +24,9 @@ class Vercel:
     def read(self, span: Span) -> Reading:
         attributes = span.attributes
         operation = str(attributes["ai.operationId"])
-        reading = Reading(
-            agent=text(attributes.get("ai.telemetry.functionId")),
-            session=first(attributes, *_SESSION),
-        )
+        reading = Reading()
+        reading.agent = text(attributes.get("ai.telemetry.functionId"))
+        reading.session = first(attributes, *_SESSION)
         if operation == "ai.toolCall":
             reading.tool = _tool(span)
         elif ".do" in operation:
