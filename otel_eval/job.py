@@ -44,8 +44,19 @@ class Job:
 
     def evaluate(self, evaluator: Evaluator) -> list[Evaluation]:
         """What one evaluator of the rule says; what it raises becomes a Failure."""
+        if self.is_sampled and evaluator.is_one_question:
+            return [self._evaluation(evaluator, None, self._answer(evaluator))]
         withheld = self.withheld(evaluator, self._settled)
         return list(self.ask(evaluator)) if withheld is None else [withheld]
+
+    def _answer(self, evaluator: Evaluator) -> Outcome:
+        try:
+            return _sound(evaluator.evaluate(evaluator.considered(self._shown)))
+        except KeyboardInterrupt:
+            raise
+        # Evaluators may be anyone's code, and some libraries raise what is no Exception.
+        except BaseException as error:
+            return _failure(error)
 
     def withheld(
         self, evaluator: Evaluator, verdicts: Callable[[], Collection[Verdict]]
@@ -58,7 +69,7 @@ class Job:
             found = evaluator.withheld(self._shown, verdicts)
         except KeyboardInterrupt:
             raise
-        # Evaluators may be anyone's code, and some libraries raise what is no Exception.
+        # As above.
         except BaseException as error:
             return self._evaluation(evaluator, None, _failure(error))
         return None if found is None else self._evaluation(evaluator, None, found)

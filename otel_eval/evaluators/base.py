@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -81,6 +82,16 @@ class Evaluator(Settings):
     def model_post_init(self, _context: Any, /) -> None:
         if not self.name:
             object.__setattr__(self, "name", self.type or type(self).__name__)
+
+    @cached_property
+    def is_one_question(self) -> bool:
+        """Whether `evaluate` says all there is to say, always, so that nothing else is asked."""
+        own = type(self)
+        return (
+            own.withheld is Evaluator.withheld
+            and own.outcomes is Evaluator.outcomes
+            and not own.per_call()
+        )
 
     def evaluate(self, trajectory: Trajectory) -> Score | Skip:
         """Judge the trajectory as a whole."""
