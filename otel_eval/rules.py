@@ -26,6 +26,11 @@ __all__ = [
 
 View: TypeAlias = tuple[Rule, Trajectory]
 """A trajectory and the rule that asked for it."""
+Asked: TypeAlias = tuple[Rule, Sequence[str | None]]
+"""A rule, and the agents of a trace that it is about."""
+
+MOST_PLANS: Final = 1024
+"""For how many sets of agents it is remembered which rules are about them."""
 
 
 class RuleSet:
@@ -39,6 +44,7 @@ class RuleSet:
         self.reads_conversation: Final = any(
             evaluator.reads_conversation for rule in self.rules for evaluator in rule.evaluators
         )
+        self._plans: dict[tuple[str, ...], Sequence[Asked]] = {}
         self._reaches_plain_traces = any(rule.match.names_origin for rule in self.rules)
         names: set[str] = set()
         for position, rule in enumerate(self.rules):
@@ -68,22 +74,35 @@ class RuleSet:
         reader = _Reader(extraction)
         return [
             (rule, trajectory)
-            for rule in self._candidates(reader)
+            for rule, agents in self._asked(reader)
             if is_agent_trace or rule.match.names_origin
-            for trajectory in reader.trajectories(rule)
+            for agent in agents
+            for trajectory in reader.trajectories(agent, rule)
             if rule.match.fits(trajectory)
         ]
 
-    def _candidates(self, reader: "_Reader") -> Iterable[Rule]:
-        """In the rules' order, each once: it is indexed in one place only."""
-        positions = self._rest.copy()
-        if self._by_agent:
-            for agent in reader.agents:
-                positions += self._by_agent.get(agent, ())
+    def _asked(self, reader: "_Reader") -> Sequence[Asked]:
+        """In the rules' order, each once: it is indexed in one place only.
+
+        Where no rule is for one session, the agents decide, and there are few of them.
+        """
         if self._by_session:
-            for session in reader.sessions():
-                positions += self._by_session.get(session, ())
-        return [self.rules[position] for position in sorted(positions)]
+            return self._plan(reader.agents, reader.sessions())
+        known = self._plans.get(reader.agents)
+        if known is None:
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            self._plans[reader.agents] = known = self._plan(reader.agents, ())
+        return known
+
+    def _plan(self, agents: tuple[str, ...], sessions: Iterable[str]) -> Sequence[Asked]:
+        positions = self._rest.copy()
+        for agent in agents:
+            positions += self._by_agent.get(agent, ())
+        for session in sessions:
+            positions += self._by_session.get(session, ())
+        rules = [self.rules[position] for position in sorted(positions)]
+        return [(rule, _agents_of(rule.match, agents)) for rule in rules]
 
 
 class _Reader:
@@ -92,29 +111,17 @@ class _Reader:
     def __init__(self, extraction: Extraction) -> None:
         self._extraction = extraction
         self._built: dict[tuple[str | None, bool, bool], Sequence[Trajectory]] = {}
-        self.agents = extraction.agents
+        self.agents = tuple(extraction.agents)
 
-    def trajectories(self, rule: Rule) -> Iterable[Trajectory]:
-        """Those that the rule's agent and `per` ask for; without an agent, the whole trace's."""
-        runs = rule.per == "run"
-        return [
-            trajectory
-            for agent in self._agents_of(rule.match)
-            for trajectory in self._build(agent, nested=rule.nested, runs=runs)
-        ]
+    def trajectories(self, agent: str | None, rule: Rule) -> Sequence[Trajectory]:
+        """Those that the rule's `per` asks for; without an agent, the whole trace's."""
+        return self._build(agent, nested=rule.nested, runs=rule.per == "run")
 
     def sessions(self) -> set[str]:
         """A trace may hold runs of several sessions, of which the whole names one or none."""
         built = [self._build(agent, nested=True, runs=False) for agent in (None, *self.agents)]
         built.append(self._build(None, nested=True, runs=True))
         return {each.session for some in built for each in some if each.session is not None}
-
-    def _agents_of(self, match: Match) -> Sequence[str | None]:
-        if match.literal_agent is not None:
-            return [match.literal_agent] if match.literal_agent in self.agents else []
-        if match.agent is None or (match.agent == "*" and not self.agents):
-            return [None]
-        return [agent for agent in self.agents if match.fits_agent(agent)]
 
     def _build(self, agent: str | None, *, nested: bool, runs: bool) -> Sequence[Trajectory]:
         key = (agent, nested, runs)
@@ -128,6 +135,15 @@ class _Reader:
         if agent is None:
             return [self._extraction.trace]
         return [self._extraction.by_agent(agent, nested=nested)]
+
+
+def _agents_of(match: Match, agents: Sequence[str]) -> Sequence[str | None]:
+    """The agents of a trace that a rule is about; None for the trace as a whole."""
+    if match.literal_agent is not None:
+        return [match.literal_agent] if match.literal_agent in agents else []
+    if match.agent is None or (match.agent == "*" and not agents):
+        return [None]
+    return [agent for agent in agents if match.fits_agent(agent)]
 
 
 def default_rules() -> RuleSet:
