@@ -1,7 +1,7 @@
 """The table of dialects. The first that reads a span has it, unless another finds a call in it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from otel_eval.extract.adk import Adk
 from otel_eval.extract.agent_framework import AgentFramework
@@ -36,9 +36,12 @@ DIALECTS: Sequence[Dialect] = (
     Plain(),
 )
 
+Kind: TypeAlias = tuple[str, tuple[str, ...]]
+"""The scope and the keys of a span."""
+
 NOTHING: Final = Reading()
 MOST_KNOWN: Final = 1024
-_KNOWN: Final[dict[tuple[str, ...], Sequence[Dialect]]] = {}
+_KNOWN: Final[dict[Kind, Sequence[Dialect]]] = {}
 _NO_CONTENT: Final = Content()
 
 
@@ -48,12 +51,13 @@ def read(span: Span) -> tuple[Dialect | None, Reading]:
     One library's attributes may lie on another's tool span, so a span in which the first dialect
     finds nothing is shown to the others.
     """
-    kind = (span.scope.name, *span.attributes)
+    kind = span.scope.name, tuple(span.attributes)
     readers = _asked(span) if span.events else _KNOWN.get(kind)
     if readers is None:
         readers = _learned(span, kind)
     if len(readers) == 1:
-        return readers[0], readers[0].read(span)
+        only = readers[0]
+        return only, only.read(span)
     first: tuple[Dialect, Reading] | None = None
     for dialect in readers:
         reading = dialect.read(span)
@@ -63,7 +67,7 @@ def read(span: Span) -> tuple[Dialect | None, Reading]:
     return first or (None, NOTHING)
 
 
-def _learned(span: Span, kind: tuple[str, ...]) -> Sequence[Dialect]:
+def _learned(span: Span, kind: Kind) -> Sequence[Dialect]:
     """Asked once for spans of the same scope and keys: there are few kinds of them."""
     if len(_KNOWN) >= MOST_KNOWN:
         _KNOWN.clear()
