@@ -73,9 +73,9 @@ def _content(span: Span, own: str, common: str) -> Recorded:
 
 def _unwrapped(output: Recorded) -> Recorded:
     """Only what is no object is wrapped: an object under `result` is the tool's own answer."""
-    match output:
-        case {"result": inner, **rest} if not rest and not isinstance(inner, dict):
-            return inner
+    if isinstance(output, dict) and output.keys() == {"result"}:
+        inner = output["result"]
+        return output if isinstance(inner, dict) else inner
     return output
 
 

@@ -94,19 +94,14 @@ def _agent_content(span: Span) -> Content:
 
 
 def _question(given: Recorded) -> Recorded:
-    match given:
-        case {"task": str(words)}:  # smolagents
-            return words
-        case {"task": {"description": str(words)}}:  # crewai
-            return words
-    return given
+    task = given.get("task") if isinstance(given, dict) else None
+    words = task.get("description") if isinstance(task, dict) else task  # crewai; smolagents
+    return words if isinstance(words, str) else given
 
 
 def _answer(given: Recorded) -> Recorded:
-    match given:
-        case {"raw": str(words)}:  # crewai
-            return words
-    return given
+    words = given.get("raw") if isinstance(given, dict) else None  # crewai
+    return words if isinstance(words, str) else given
 
 
 def _run_name(span: Span) -> str:
@@ -185,16 +180,24 @@ def _read_langchain(span: Span, reading: ToolReading) -> None:
     reading.arguments_bare = raw is not UNRECORDED and reading.arguments is UNRECORDED
     raw, is_json = _raw(span, "output")
     message = json_value(raw) if is_json else None
-    match message:
-        case {"type": "tool", "data": {"tool_call_id": call_id, "content": content} as data}:
-            reading.call_id = reading.call_id or text(call_id)
-            reading.output = value_or_text(content, SPACED)
-            if data.get("status") == "error":
-                reading.error = reading.error or str(content)
-        case None:
-            reading.output = raw
-        case _:
-            reading.output = message
+    data = _told(message)
+    if data is not None:
+        content = data["content"]
+        reading.call_id = reading.call_id or text(data["tool_call_id"])
+        reading.output = value_or_text(content, SPACED)
+        if data.get("status") == "error":
+            reading.error = reading.error or str(content)
+    else:
+        reading.output = raw if message is None else message
+
+
+def _told(message: Recorded) -> dict[str, Any] | None:
+    """What is in a tool's message, if it is one."""
+    if not isinstance(message, dict) or message.get("type") != "tool":
+        return None
+    data = message.get("data")
+    is_told = isinstance(data, dict) and "tool_call_id" in data and "content" in data
+    return data if is_told else None
 
 
 def _read_openai_agents(span: Span, reading: ToolReading) -> None:

@@ -73,27 +73,32 @@ def _content(span: Span, *keys: str) -> Recorded:
 
 def _arguments(span: Span) -> Recorded:
     envelope = _content(span, "gen_ai.tool.call.arguments", "traceloop.entity.input")
-    match envelope:
-        case {"input_str": str(given), **rest}:
-            inputs = rest.get("inputs")
-            if isinstance(inputs, dict) and set(inputs) != {"input"}:
-                return inputs
-            arguments = literal(given)
-            return arguments if isinstance(arguments, dict) else UNRECORDED
-        case {"args": list(positional), "kwargs": dict(named)}:  # the @tool decorator
-            return UNRECORDED if positional else named
+    if not isinstance(envelope, dict):
+        return envelope
+    given = envelope.get("input_str")
+    if isinstance(given, str):
+        inputs = envelope.get("inputs")
+        if isinstance(inputs, dict) and set(inputs) != {"input"}:
+            return inputs
+        arguments = literal(given)
+        return arguments if isinstance(arguments, dict) else UNRECORDED
+    positional, named = envelope.get("args"), envelope.get("kwargs")
+    if isinstance(positional, list) and isinstance(named, dict):  # the @tool decorator
+        return UNRECORDED if positional else named
     return envelope
 
 
 def _set_output(span: Span, reading: ToolReading) -> None:
     envelope = _content(span, "gen_ai.tool.call.result", "traceloop.entity.output")
-    match envelope:
-        case {"output": {"lc": _, "kwargs": dict(message)}}:
-            _from_message(message, reading)
-        case {"output": inner, "kwargs": _} if span.scope.name.endswith("langchain"):
-            reading.output = value(inner)
-        case _:
-            reading.output = envelope
+    reading.output = envelope
+    if not isinstance(envelope, dict) or "output" not in envelope:
+        return
+    inner = envelope["output"]
+    message = inner.get("kwargs") if isinstance(inner, dict) and "lc" in inner else None
+    if isinstance(message, dict):
+        _from_message(message, reading)
+    elif "kwargs" in envelope and span.scope.name.endswith("langchain"):
+        reading.output = value(inner)
 
 
 def _from_message(message: dict[str, Any], reading: ToolReading) -> None:

@@ -37,19 +37,18 @@ class Tree:
 
     def depth(self, span: Span) -> int:
         """How many ancestors a span has here."""
-        known: int | None = self._depths.get(span.span_id)
-        if known is None:
-            path = [span]
+        depths = self._depths
+        if span.span_id not in depths:
+            path, depth = [span], -1
             for above in self.ancestors(span):
-                known = self._depths.get(above.span_id)
-                if known is not None:
+                if above.span_id in depths:
+                    depth = depths[above.span_id]
                     break
                 path.append(above)
-            depth = -1 if known is None else known
             for each in reversed(path):
                 depth += 1
-                self._depths[each.span_id] = depth
-        return self._depths[span.span_id]
+                depths[each.span_id] = depth
+        return depths[span.span_id]
 
     def outermost(self, spans: Iterable[Span]) -> Sequence[Span]:
         """Those that have none of the others above them."""
