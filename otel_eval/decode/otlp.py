@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 
+from otel_eval.decode.compiled import decode_natively
 from otel_eval.decode.otlp_json import decode_json
 from otel_eval.decode.terms import KINDS, REMOTE, REMOTE_MASK, STATUS_CODES, MadeUp
 from otel_eval.decode.wire import TracesData
@@ -41,6 +42,13 @@ def decode_otlp(body: bytes, *, made_up: MadeUp | None = None) -> list[Span]:
 
 def decode_protobuf(body: bytes, *, made_up: MadeUp | None = None) -> list[Span]:
     """The spans of an ExportTraceServiceRequest or, the same on the wire, a TracesData."""
+    if decode_natively is not None and (spans := decode_natively(body)) is not None:
+        return spans
+    return decode_in_python(body, made_up=made_up)
+
+
+def decode_in_python(body: bytes, *, made_up: MadeUp | None = None) -> list[Span]:
+    """What the compiled decoder is measured against, and does not know how to do."""
     try:
         return _spans(TracesData.FromString(body), made_up or MadeUp())
     except (ProtobufError, UnicodeDecodeError) as error:
