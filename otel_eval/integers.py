@@ -1,6 +1,9 @@
 """Integers that a fast JSON parser would round."""
 
+from collections.abc import Callable
 from typing import Final
+
+from otel_eval.native import NATIVE
 
 DIGITS: Final = 19
 """What has fewer fits into 64 bits."""
@@ -10,7 +13,7 @@ _ZEROS: Final = bytes.maketrans(b"123456789", b"000000000")
 _LONG: Final = b"0" * DIGITS
 
 
-def has_long_integer(text: str) -> bool:
+def look_for_long_integer(text: str) -> bool:
     """Whether 64 bits may be too few for an integer in the text: orjson makes a float of such.
 
     So many digits in a row cannot lie between two characters of every 19th: where none of these is
@@ -21,3 +24,9 @@ def has_long_integer(text: str) -> bool:
     if _DIGIT.isdisjoint(text[DIGITS - 1 :: DIGITS]):
         return False
     return _LONG in text.encode("utf-8", "surrogatepass").translate(_ZEROS)
+
+
+has_long_integer: Final[Callable[[str], bool]] = (
+    NATIVE.has_long_integer if NATIVE else look_for_long_integer
+)
+"""The same, compiled where that can be had."""
