@@ -19,8 +19,9 @@ import grpc
 from otel_eval.alerts import groups
 from otel_eval.config import Config, load
 from otel_eval.decode import decode_json, decode_protobuf, decode_sdk, decode_spans
+from otel_eval.decode.compiled import decode_natively
 from otel_eval.decode.files import read
-from otel_eval.decode.otlp import decode_otlp
+from otel_eval.decode.otlp import decode_in_python, decode_otlp
 from otel_eval.errors import ConfigError, DecodeError
 from otel_eval.extract import extract, trajectories
 from otel_eval.model import Failure, Span
@@ -63,6 +64,8 @@ def _decode_mixed(body: bytes) -> list[Span]:
 def check_protobuf(body: bytes) -> None:
     for decode in (decode_protobuf, decode_otlp):
         _harmless(decode, body)
+    if decode_natively is not None and (spans := decode_natively(body)) is not None:
+        assert repr(spans) == repr(decode_in_python(body))
 
 
 def _harmless(decode: Callable[[bytes], list[Span]], body: bytes) -> None:
