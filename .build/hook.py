@@ -1,10 +1,11 @@
-"""Builds the wheel with the modules of the hot path compiled, where that can be done.
+"""Builds the wheel with what every span passes through compiled, where that can be done.
 
-They are ordinary Python, compiled by mypyc from the same files. Without a C compiler or the headers
-of Python the wheel is made without, and does the same things more slowly. An editable install is
-never compiled, so that what is edited is what runs.
+That is the decoder, which is written in C, and the modules named in pyproject.toml, which are
+ordinary Python and compiled by mypyc. Without a C compiler or the headers of Python the wheel is
+made without them, and does the same things more slowly. An editable install never has the modules
+compiled, so that what is edited is what runs.
 
-OTEL_EVAL_PURE=1: do not compile. OTEL_EVAL_COMPILED=1: fail where it cannot be done.
+OTEL_EVAL_PURE=1: compile nothing. OTEL_EVAL_COMPILED=1: fail where something cannot be compiled.
 """
 
 import os
@@ -17,41 +18,43 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-HERE = Path(__file__).parent
-
 
 class Compile(BuildHookInterface):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable" or os.environ.get("OTEL_EVAL_PURE"):
-            return
         self.work = Path(tempfile.mkdtemp(prefix="otel-eval-build-"))
-        found = self.compile()
+        if os.environ.get("OTEL_EVAL_PURE", "") not in ("", "0"):
+            return
+        # In a copy, so that nothing is left behind where somebody works.
+        shutil.copytree(Path(self.root, "otel_eval"), self.work / "otel_eval")
+        found = self.compile("decoder")
+        if version != "editable":
+            found |= self.compile("modules", *self.config["modules"])
         if found:
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
             build_data["force_include"].update(found)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        if hasattr(self, "work"):
-            shutil.rmtree(self.work, ignore_errors=True)
+        shutil.rmtree(self.work, ignore_errors=True)
 
-    def compile(self) -> dict[str, str]:
-        """Each compiled file, and its place in the wheel; in a copy, so that none is left here."""
-        source, built = self.work / "source", self.work / "built"
-        for package in ("otel_eval",):
-            shutil.copytree(Path(self.root) / package, source / package)
-        command = [sys.executable, str(HERE / "compile.py"), str(built), *self.config["modules"]]
+    def compile(self, what: str, *modules: str) -> dict[str, str]:
+        """What was compiled: each file, and its place in the wheel."""
+        folder = self.work / what
+        script = Path(self.root, ".build", "compile.py")
         done = subprocess.run(
-            command, cwd=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [sys.executable, str(script), str(folder), *modules],
+            cwd=self.work,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         if done.returncode == 0:
-            return {str(each): str(each.relative_to(built)) for each in built.rglob("*.so")} | {
-                str(each): str(each.relative_to(built)) for each in built.rglob("*.pyd")
-            }
-        if os.environ.get("OTEL_EVAL_COMPILED"):
-            raise RuntimeError(f"the hot path cannot be compiled:\n{done.stdout}")
-        reason = done.stdout.strip().splitlines()[-1:] or ["no reason given"]
-        self.app.display_warning(f"otel_eval is built without compiled modules: {reason[0]}")
+            files = [each for each in folder.rglob("*") if each.suffix in (".so", ".pyd")]
+            return {str(each): each.relative_to(folder).as_posix() for each in files}
+        if os.environ.get("OTEL_EVAL_COMPILED", "") not in ("", "0"):
+            raise RuntimeError(f"the {what} cannot be compiled:\n{done.stdout}")
+        why = (done.stdout.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        self.app.display_warning(f"otel_eval is built without the compiled {what}: {why}")
         return {}
