@@ -36,7 +36,7 @@ class Compile(BuildHookInterface):
             build_data["infer_tag"] = True
             build_data["force_include"].update(found)
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+    def finalize(self, _version: str, _build_data: dict[str, Any], _artifact: str) -> None:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def compile(self, what: str, *modules: str) -> dict[str, str]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from otel_eval.closed import Closed
 from otel_eval.engine import OWN_SCOPE
 from otel_eval.extract import Extraction, Keys, extract
-from otel_eval.closed import Closed
 from otel_eval.group import Group, Limits, place_of
 from otel_eval.job import Job
 from otel_eval.model import Evaluation, Span

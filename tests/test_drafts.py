@@ -2,8 +2,8 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from otel_eval.drafts import quick
 from otel_eval.closed import Closed
+from otel_eval.drafts import quick
 from otel_eval.model import UNRECORDED, Evaluation, ModelCall, ToolCall, Trajectory
 
 

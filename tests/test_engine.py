@@ -19,10 +19,19 @@ from opentelemetry.trace import SpanContext
 
 from otel_eval.engine import ClosedTrace, Engine, Grouping, Sink
 from otel_eval.evaluators.base import Evaluator
-from otel_eval.extract import Extraction
 from otel_eval.group import MIB
-from otel_eval.model import Evaluation, Failure, Scope, Score, Skip, Span, ToolCall, Trajectory
-from otel_eval.rules import Match, Rule, RuleSet, View
+from otel_eval.model import (
+    Evaluation,
+    Failure,
+    Json,
+    Scope,
+    Score,
+    Skip,
+    Span,
+    ToolCall,
+    Trajectory,
+)
+from otel_eval.rules import Match, Rule, RuleSet
 from tests.conftest import span
 
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "helper"}
@@ -431,14 +440,13 @@ def test_a_callback_that_raises_disturbs_nothing() -> None:
 
 
 def test_a_trace_that_cannot_be_read_is_counted_and_the_next_one_scored() -> None:
-    class Brittle(RuleSet):
-        def views(self, extraction: Extraction) -> list[View]:
-            if extraction.trace.trace_id == hex_id(1):
-                raise ArithmeticError("this one")
-            return super().views(extraction)
+    class Brittle(dict[str, Json]):
+        def __iter__(self) -> Iterator[str]:
+            raise ArithmeticError("this one")
 
-    bench = Bench(Brittle(rules().rules))
-    bench.at(0, *agent_trace(1), *agent_trace(2))
+    bench = Bench()
+    bench.at(0, replace(agent_trace(1)[0], attributes=Brittle()), *agent_trace(1)[1:])
+    bench.at(0, *agent_trace(2))
 
     assert [each.trajectory.trace_id for each in bench.at(10)] == [hex_id(2)]
     assert bench.spans == {"received": 4, "scored": 2, "unevaluated.error": 2}

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from otel_eval.extract import tree
+from otel_eval.native import NATIVE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -75,8 +78,15 @@ def machine() -> dict[str, Any]:
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
+        "compiled": _build(),
         "load": round(os.getloadavg()[0], 1),
     }
+
+
+def _build() -> str:
+    """What of it is compiled."""
+    parts = {"modules": not (tree.__file__ or "").endswith(".py"), "decoder": NATIVE is not None}
+    return " and ".join(part for part, is_compiled in parts.items() if is_compiled) or "nothing"
 
 
 def _cpu() -> str:

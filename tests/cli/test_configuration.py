@@ -7,13 +7,14 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from otel_eval import cli
 from otel_eval.config import Config, load
 from otel_eval.document import read
 from tests.cli.running import agent_trace, otlp, otlp_span, records, run, snapshot
 from tests.evaluators.test_seeds import TOKYO
 
 CASE = {"id": "tokyo_forecast", "name": "Tokyo Weather Forecast", "evaluationCriterias": TOKYO}
-STARTER = Path("otel_eval/cli/starter.yaml")
+STARTER = Path(cli.__file__).with_name("starter.yaml")
 
 
 def test_a_valid_configuration(tmp_path: Path) -> None:

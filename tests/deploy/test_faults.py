@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from otel_eval import sidecar
 from otel_eval.alerts import groups
 from otel_eval.alerts.rules import AlertRule
 from otel_eval.config import Config
@@ -14,7 +15,7 @@ from tests.deploy.files import DEPLOY
 from tests.sidecar.running import running
 
 TESTS = Path(__file__).parents[1]
-SIDECAR = TESTS.parent / "otel_eval" / "sidecar"
+SIDECAR = Path(sidecar.__file__).parent
 SHOWN_BY = {
     "kill -9": "test_kill_9_at_random_moments_under_load_loses_nothing",
     "power is lost": None,
