@@ -1,6 +1,6 @@
 """compile.py FOLDER [MODULE...]: compiles modules of the current directory into FOLDER.
 
-Without modules it compiles the decoder that is written in C.
+Without modules it compiles what is written in C.
 """
 
 import sys
@@ -13,17 +13,21 @@ MYPY = ["--config-file", str(Path(__file__).with_name("mypy.ini")), "--cache-dir
 
 def main(folder: str, *modules: str) -> None:
     command = Distribution(
-        {"ext_modules": compiled(folder, modules) if modules else [decoder()]}
+        {"ext_modules": compiled(folder, modules) if modules else native()}
     ).get_command_obj("build_ext")
     command.build_lib, command.build_temp = folder, f"{folder}.o"
     command.ensure_finalized()
     command.run()
 
 
-def decoder() -> Extension:
-    """At the top level, so that a checkout finds it too, which has none of its own."""
-    source = "otel_eval/decode/native.c"
-    return Extension("_otel_eval_native", [source], extra_compile_args=["-O3"])
+def native() -> list[Extension]:
+    """At the top level, so that a checkout finds them too, which has none of its own."""
+    sources = {
+        "_otel_eval_native": "otel_eval/decode/native.c",
+        "_otel_eval_records": "otel_eval/records.c",
+    }
+    options = {"extra_compile_args": ["-O3"]}
+    return [Extension(name, [source], **options) for name, source in sources.items()]
 
 
 def compiled(folder: str, modules: tuple[str, ...]) -> list[Extension]:

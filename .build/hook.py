@@ -1,7 +1,7 @@
 """Builds the wheel with what every span passes through compiled, where that can be done.
 
-That is the decoder, which is written in C, and the modules named in pyproject.toml, which are
-ordinary Python and compiled by mypyc. Without a C compiler or the headers of Python the wheel is
+That is what is written in C, and the modules named in pyproject.toml, which are ordinary Python and
+compiled by mypyc. Without a C compiler or the headers of Python the wheel is
 made without them, and does the same things more slowly. An editable install never has the modules
 compiled, so that what is edited is what runs.
 
@@ -28,7 +28,7 @@ class Compile(BuildHookInterface):
             return
         # In a copy, so that nothing is left behind where somebody works.
         shutil.copytree(Path(self.root, "otel_eval"), self.work / "otel_eval")
-        found = self.compile("decoder")
+        found = self.compile("extensions")
         if version != "editable":
             found |= self.compile("modules", *self.config["modules"])
         if found:

@@ -5,18 +5,33 @@ from dataclasses import MISSING, Field, fields
 from types import new_class
 from typing import Any, ParamSpec, TypeVar
 
+from otel_eval.native import RECORDS
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def quick(record: Callable[P, T]) -> Callable[P, T]:
-    """The constructor of a frozen, slotted dataclass, but four times as fast as its own.
+    """The constructor of a frozen, slotted dataclass, but several times as fast as its own.
+
+    For records that are made several times per trace; fields with a default factory must be given.
+    """
+    if RECORDS is None:
+        return drafted(record)
+    given = _fields(record)
+    names = tuple(each.name for each in given)
+    defaults = tuple(each.default for each in given)
+    made: Callable[P, T] = RECORDS.Maker(record, names, defaults, MISSING)
+    return made
+
+
+def drafted(record: Callable[P, T]) -> Callable[P, T]:
+    """The same in Python.
 
     A frozen class sets its fields in ten times the time that a plain class takes. So the fields are
     set on a draft, an object of a plain class with the same slots, which then changes its class.
-    For records that are made several times per trace; fields with a default factory must be given.
     """
-    given: tuple[Field[Any], ...] = fields(record)  # type: ignore[arg-type]  # a dataclass
+    given = _fields(record)
     known = {f"default_{each.name}": each.default for each in given}
     parameters = [
         each.name if each.default is MISSING else f"{each.name}=default_{each.name}"
@@ -38,3 +53,7 @@ def quick(record: Callable[P, T]) -> Callable[P, T]:
     exec("\n    ".join(lines), scope)
     made: Callable[P, T] = scope["make"]
     return made
+
+
+def _fields(record: Callable[..., object]) -> tuple[Field[Any], ...]:
+    return fields(record)  # type: ignore[arg-type]  # a dataclass
