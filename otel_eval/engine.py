@@ -20,7 +20,7 @@ from otel_eval.counters import Counters, Values
 from otel_eval.decode.sdk import SdkReader
 from otel_eval.decode.terms import MadeUp
 from otel_eval.extract import Keys
-from otel_eval.grouping import Entry, Grouper, Grouping, place_of
+from otel_eval.grouping import Entry, Grouper, Grouping, by_trace
 from otel_eval.model import Span
 from otel_eval.outlet import Delivery, Outlet, Sink
 from otel_eval.rules import RuleSet, View, default_rules
@@ -337,8 +337,11 @@ class Engine:
     ) -> None:
         found = [span if isinstance(span, Span) else self._decoded(span, reader) for span in spans]
         decoded = [span for span in found if span is not None]
-        for trace_id, entries in self._by_trace(decoded, size).items():
+        traces, own = by_trace(decoded, weights(decoded, size), without=OWN_SCOPE)
+        for trace_id, entries in traces.items():
             self._add(trace_id, entries, now)
+        if own:
+            self.counters.settle("own", own)
         self._score(self._traces.ready(), now)
         self._ease_sessions()
 
@@ -354,20 +357,6 @@ class Engine:
             self._traces.lose(*_as_text(_ids(span)))
             self.counters.pass_over("undecodable")
             return None
-
-    def _by_trace(self, spans: Sequence[Span], size: int) -> Mapping[str, list[Entry[Span]]]:
-        """All but our own, which are no agent's."""
-        traces: dict[str, list[Entry[Span]]] = {}
-        own = 0
-        for span, weight in zip(spans, weights(spans, size), strict=True):
-            if span.scope.name == OWN_SCOPE:
-                own += 1
-                continue
-            entry = span.span_id, span, weight, span.parent_id, place_of(span)
-            traces.setdefault(span.trace_id, []).append(entry)
-        if own:
-            self.counters.settle("own", own)
-        return traces
 
     def _add(self, trace_id: str, entries: Sequence[Entry[Span]], now: float) -> None:
         if self.buffered_bytes >= self._max_buffer:

@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeAlias
 
 from otel_eval.closed import Closed, K, Past, T, make_past
 from otel_eval.group import MIB, Group, Limits, Place, place_of
-from otel_eval.model import ClosedBy
+from otel_eval.model import ClosedBy, Span
 
 __all__ = ["MIB", "Closed", "Entry", "Grouper", "Grouping", "Limits", "Place", "place_of"]
 
@@ -23,6 +23,25 @@ IDS_REMEMBERED: Final = 2_000_000
 
 Entry: TypeAlias = tuple[str, T, int, str | None, Place]
 """An item's id, the item, its size in bytes, the id of its parent and its place."""
+
+
+def by_trace(
+    spans: Iterable[Span], sizes: Iterable[int], *, without: str
+) -> tuple[dict[str, list[Entry[Span]]], int]:
+    """The entries of each trace, and how many spans were left out: those of this scope."""
+    traces: dict[str, list[Entry[Span]]] = {}
+    left_out = 0
+    for span, size in zip(spans, sizes, strict=True):
+        if span.scope.name == without:
+            left_out += 1
+            continue
+        entry = span.span_id, span, size, span.parent_id, place_of(span)
+        entries = traces.get(span.trace_id)
+        if entries is None:
+            traces[span.trace_id] = [entry]
+        else:
+            entries.append(entry)
+    return traces, left_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from threading import Lock
-from typing import Any, Final, Generic, TypeVar
-from weakref import WeakSet
+from typing import Final, Generic, TypeVar
 
 from otel_eval.model import Anchor, Evaluation, Json, Verdict
 
@@ -43,8 +42,6 @@ class Labels:
         self._attributes = tuple((extra or {}).values())
         self._max_agents = max_agents
         self._agents: set[str] = set()
-        self._lock = Lock()
-        _LOCKED.add(self)
 
     def subject(self, evaluation: Evaluation) -> Subject:
         """What tells one series from another, as found; cheap, for it is asked every time."""
@@ -70,7 +67,7 @@ class Labels:
         agent = text(name) or UNKNOWN
         if agent in self._agents or agent in self.literal_agents:
             return agent
-        with self._lock:
+        with _admission:
             if len(self._agents) >= self._max_agents:
                 return OTHER
             self._agents.add(agent)
@@ -98,8 +95,6 @@ class Series(Generic[Child]):
         self._width = self._own.stop + (len(labels.extra) if configured else 0)
         self._children: dict[LabelSet, Child] = {}
         self._known: dict[tuple[Subject, str], Child] = {}
-        self._lock = Lock()
-        _LOCKED.add(self)
 
     def of(self, subject: Subject, own: str = "") -> Child:
         """The child for an evaluation; one look-up, but for the first of its kind."""
@@ -121,7 +116,7 @@ class Series(Generic[Child]):
         return child
 
     def _admit(self, values: LabelSet) -> Child:
-        with self._lock:
+        with _admission:
             chosen = next(fold for fold, room in self._folds(values) if self._fits(fold, room))
             if chosen not in self._children:
                 self._children[chosen] = self._make(chosen)
@@ -144,13 +139,14 @@ class Series(Generic[Child]):
         return tuple(OTHER if at in positions else value for at, value in enumerate(values))
 
 
-_LOCKED: WeakSet[Any] = WeakSet()
+_admission = Lock()
+"""Of a label set that is new: seldom, so one lock does for all."""
 
 
 def _after_fork() -> None:
     """A lock that another thread held when the process forked stays held in the child for ever."""
-    for each in list(_LOCKED):
-        each._lock = Lock()
+    global _admission
+    _admission = Lock()
 
 
 if hasattr(os, "register_at_fork"):

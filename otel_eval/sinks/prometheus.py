@@ -1,30 +1,20 @@
 """Scores as a Prometheus scrape page. Needs the extra `sidecar`; imported only where it is used."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from threading import Lock
 from time import time_ns
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import Metric
 
 from otel_eval.judge.meters import JudgeCall
 from otel_eval.model import Evaluation, Score, Skip
 from otel_eval.outlet import Duration
 from otel_eval.sinks import instruments
-from otel_eval.sinks.instruments import Instrument, Pipeline
+from otel_eval.sinks.instruments import Pipeline
 from otel_eval.sinks.labels import MAX_KNOWN, Kind, Labels
+from otel_eval.sinks.page import JudgeMetrics, PipelineCollector, Registry
 from otel_eval.sinks.tallies import Place, Spreads, Tallies
-
-
-class Registry(CollectorRegistry):
-    """Without the `_created` series, which would nearly double the page of counters."""
-
-    def collect(self) -> Iterable[Metric]:
-        for metric in super().collect():
-            metric.samples = [each for each in metric.samples if not each.name.endswith("_created")]
-            yield metric
 
 
 class PrometheusSink:
@@ -53,6 +43,8 @@ class PrometheusSink:
         self._durations = Spreads(instruments.DURATION, labels, configured=False)
         self._lags = Spreads(instruments.LAG, labels, configured=False)
         self._places: dict[Kind, Place] = {}
+        self._judges: JudgeMetrics | None = None
+        """On the page from the first question on: most have no judge."""
         self.registry.register(self)
 
     def emit(self, evaluations: Sequence[Evaluation]) -> None:
@@ -70,12 +62,9 @@ class PrometheusSink:
 
     def observe_judge(self, call: JudgeCall) -> None:
         """One question to a judge; how many models there are is for the configuration to say."""
+        if self._judges is None:
+            self._judges = JudgeMetrics(self.registry)
         self._judges.count(call)
-
-    @cached_property
-    def _judges(self) -> "JudgeMetrics":
-        """On the page from the first question on: most have no judge."""
-        return JudgeMetrics(self.registry)
 
     def close(self) -> None:
         """Nothing to do: the last values stay readable until the page is gone."""
@@ -118,46 +107,3 @@ class PrometheusSink:
         if len(self._places) < MAX_KNOWN and self._labels.is_settled(kind[0]):
             self._places[kind] = place
         return place
-
-
-class JudgeMetrics:
-    """What asking judges took."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        calls, tokens = instruments.JUDGE_CALLS, instruments.JUDGE_TOKENS
-        took = instruments.JUDGE_DURATION
-        self._calls = Counter(calls.prometheus, calls.help, calls.labels, registry=registry)
-        self._tokens = Counter(tokens.prometheus, tokens.help, tokens.labels, registry=registry)
-        self._seconds = Histogram(
-            took.prometheus, took.help, buckets=took.buckets, registry=registry
-        )
-
-    def count(self, call: JudgeCall) -> None:
-        self._calls.labels(call.model, call.result).inc()
-        if call.seconds is not None:
-            self._tokens.labels("input").inc(call.input_tokens)
-            self._tokens.labels("output").inc(call.output_tokens)
-            self._seconds.observe(call.seconds)
-
-
-class PipelineCollector:
-    """The engine's counters, all of one moment: their identities hold on every page."""
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
-
-    def describe(self) -> Iterable[Metric]:
-        return [_family(instrument) for instrument in instruments.PIPELINE]
-
-    def collect(self) -> Iterable[Metric]:
-        snapshot = self._pipeline()
-        for instrument in instruments.PIPELINE:
-            family = _family(instrument)
-            for values, value in instruments.observed(instrument, snapshot).items():
-                family.add_metric(values, value)
-            yield family
-
-
-def _family(instrument: Instrument) -> CounterMetricFamily | GaugeMetricFamily:
-    family = GaugeMetricFamily if instrument.kind == "gauge" else CounterMetricFamily
-    return family(instrument.prometheus, instrument.help, labels=instrument.labels)
