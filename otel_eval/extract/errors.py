@@ -2,12 +2,6 @@
 
 from otel_eval.model import Attributes, Json, Span
 
-_FLAGS = (
-    ("gen_ai.tool.status", ("error", "failed", "failure")),
-    ("gen_ai.task.status", ("failure", "error")),
-    ("langfuse.observation.level", ("ERROR",)),
-)
-
 
 def error_of(span: Span) -> str | None:
     """The error of a failed span: the exception's message, the status' or the error type."""
@@ -20,10 +14,11 @@ def error_of(span: Span) -> str | None:
 
 
 def _is_flagged(attributes: Attributes) -> bool:
-    for key, bad in _FLAGS:  # noqa: SIM110  # asked of every tool span: no generator for each
-        if key in attributes and attributes[key] in bad:
-            return True
-    return False
+    return (
+        attributes.get("gen_ai.tool.status") in ("error", "failed", "failure")
+        or attributes.get("gen_ai.task.status") in ("failure", "error")
+        or attributes.get("langfuse.observation.level") == "ERROR"
+    )
 
 
 def _raised(span: Span) -> bool:

@@ -1,29 +1,21 @@
 """Scores as OpenTelemetry metrics, through the application's own meter provider."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from threading import local
 from time import time_ns
 
 from opentelemetry.context import Context
-from opentelemetry.metrics import (
-    CallbackOptions,
-    Counter,
-    Histogram,
-    Meter,
-    MeterProvider,
-    Observation,
-    get_meter_provider,
-)
+from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, get_meter_provider
 
 from otel_eval.judge.meters import JudgeCall
 from otel_eval.model import Evaluation, Score, Skip
 from otel_eval.outlet import Duration
 from otel_eval.sinks import instruments
 from otel_eval.sinks.anchors import context
-from otel_eval.sinks.instruments import Instrument, Pipeline, Snapshot
+from otel_eval.sinks.instruments import Instrument, Pipeline
 from otel_eval.sinks.labels import EVALUATION, Kind, Labels, LabelSet, Series, Subject
+from otel_eval.sinks.moment import observe
 
 Attributes = dict[str, str]
 Counts = dict[Kind, tuple[int, Context]]
@@ -46,9 +38,7 @@ class MetricsSink:
         self._clock_ns = clock_ns
         self._create_instruments()
         if pipeline is not None:
-            moment = _Moment(pipeline)
-            for instrument in instruments.PIPELINE:
-                _observe(self._meter, instrument, moment)
+            observe(self._meter, pipeline)
 
     def _create_instruments(self) -> None:
         labels = self._labels
@@ -68,13 +58,15 @@ class MetricsSink:
 
     def emit(self, evaluations: Sequence[Evaluation]) -> None:
         counts: Counts = {}
+        now_ns = self._clock_ns()
         for anchor, group in groupby(evaluations, key=attrgetter("anchor")):
             here = context(anchor)
             for evaluation in group:
                 subject = self._labels.subject(evaluation)
-                count, _ = counts.get((subject, evaluation.verdict), (0, here))
-                counts[subject, evaluation.verdict] = count + 1, here
-                self._record(evaluation, subject, here)
+                kind = subject, evaluation.verdict
+                known = counts.get(kind)
+                counts[kind] = 1 if known is None else known[0] + 1, here
+                self._record(evaluation, subject, here, now_ns)
         # Counted once for all that are alike: each step of a counter takes the SDK some 10 µs.
         for (subject, verdict), (count, here) in counts.items():
             self._evaluation.add(count, self._evaluations.of(subject, verdict), here)
@@ -95,16 +87,16 @@ class MetricsSink:
     def close(self) -> None:
         """Nothing to do: the provider is the application's, and exports the last values itself."""
 
-    def _record(self, evaluation: Evaluation, subject: Subject, here: Context) -> None:
+    def _record(self, evaluation: Evaluation, subject: Subject, here: Context, now_ns: int) -> None:
         match evaluation.outcome:
             case Score(value=value):
                 self._score.record(value, self._scores.of(subject), here)
-                self._record_lag(evaluation)
+                self._record_lag(evaluation, now_ns)
             case Skip(code=code):
                 self._skip.add(1, self._skips.of(subject, code), here)
 
-    def _record_lag(self, evaluation: Evaluation) -> None:
-        seconds = instruments.lag(evaluation, self._clock_ns())
+    def _record_lag(self, evaluation: Evaluation, now_ns: int) -> None:
+        seconds = instruments.lag(evaluation, now_ns)
         if seconds is not None:
             self._lag.record(seconds, self._lags.at((evaluation.evaluator,)))
 
@@ -133,34 +125,3 @@ def _histogram(meter: Meter, instrument: Instrument) -> Histogram:
 
 def _counter(meter: Meter, instrument: Instrument) -> Counter:
     return meter.create_counter(instrument.name, unit=instrument.unit, description=instrument.help)
-
-
-class _Moment(local):
-    """One snapshot for all instruments of a collection, so that their sums agree.
-
-    A new one is taken when an instrument asks again. Each reader collects in a thread of its own.
-    """
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
-        self._snapshot: Snapshot = {}
-        self._told: set[str] = set()
-
-    def seen_by(self, instrument: Instrument) -> Snapshot:
-        if not self._told or instrument.name in self._told:
-            self._snapshot, self._told = self._pipeline(), set()
-        self._told.add(instrument.name)
-        return self._snapshot
-
-
-def _observe(meter: Meter, instrument: Instrument, moment: _Moment) -> None:
-    def observe(_options: CallbackOptions) -> Iterable[Observation]:
-        for values, value in instruments.observed(instrument, moment.seen_by(instrument)).items():
-            yield Observation(value, dict(zip(instrument.labels, values, strict=True)))
-
-    create = (
-        meter.create_observable_gauge
-        if instrument.kind == "gauge"
-        else meter.create_observable_counter
-    )
-    create(instrument.name, [observe], unit=instrument.unit, description=instrument.help)
