@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import google.protobuf
 
-from tests.benchmarks.rows import Row
+from tests.benchmarks.rows import Row, compiled
 from tests.benchmarks.workload import SPANS_PER_REQUEST
 
 STORED: Final = Path(__file__).with_name("instructions.json")
@@ -92,7 +92,11 @@ def _listed(versions: dict[str, str]) -> str:
 
 
 def _versions() -> dict[str, str]:
-    return {"python": platform.python_version(), "protobuf": google.protobuf.__version__}
+    return {
+        "python": platform.python_version(),
+        "protobuf": google.protobuf.__version__,
+        "compiled": compiled(),
+    }
 
 
 def _per_span(what: str) -> float:

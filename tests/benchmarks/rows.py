@@ -78,13 +78,13 @@ def machine() -> dict[str, Any]:
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "compiled": _build(),
+        "compiled": compiled(),
         "load": round(os.getloadavg()[0], 1),
     }
 
 
-def _build() -> str:
-    """What of it is compiled."""
+def compiled() -> str:
+    """What of otel_eval is, as it is installed here."""
     parts = {"modules": not (tree.__file__ or "").endswith(".py"), "decoder": NATIVE is not None}
     return " and ".join(part for part, is_compiled in parts.items() if is_compiled) or "nothing"
 
