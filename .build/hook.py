@@ -8,6 +8,7 @@ compiled, so that what is edited is what runs.
 OTEL_EVAL_PURE=1: compile nothing. OTEL_EVAL_COMPILED=1: fail where something cannot be compiled.
 """
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -19,15 +20,22 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
+def is_set(variable: str) -> bool:
+    return os.environ.get(variable, "") not in ("", "0")
+
+
 class Compile(BuildHookInterface):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        self.work = Path(tempfile.mkdtemp(prefix="otel-eval-build-"))
-        if os.environ.get("OTEL_EVAL_PURE", "") not in ("", "0"):
+        if is_set("OTEL_EVAL_PURE"):
             return
+        self.work = Path(tempfile.mkdtemp(prefix="otel-eval-build-"))
+        # The wheel is written later, and that may fail without a word to this hook.
+        atexit.register(shutil.rmtree, self.work, ignore_errors=True)
         # In a copy, so that nothing is left behind where somebody works.
-        shutil.copytree(Path(self.root, "otel_eval"), self.work / "otel_eval")
+        others = shutil.ignore_patterns(".*", "__pycache__")
+        shutil.copytree(Path(self.root, "otel_eval"), self.work / "otel_eval", ignore=others)
         found = self.compile("extensions")
         if version != "editable":
             found |= self.compile("modules", *self.config["modules"])
@@ -35,9 +43,6 @@ class Compile(BuildHookInterface):
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
             build_data["force_include"].update(found)
-
-    def finalize(self, _version: str, _build_data: dict[str, Any], _artifact: str) -> None:
-        shutil.rmtree(self.work, ignore_errors=True)
 
     def compile(self, what: str, *modules: str) -> dict[str, str]:
         """What was compiled: each file, and its place in the wheel."""
@@ -49,11 +54,12 @@ class Compile(BuildHookInterface):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="replace",
         )
         if done.returncode == 0:
             files = [each for each in folder.rglob("*") if each.suffix in (".so", ".pyd")]
             return {str(each): each.relative_to(folder).as_posix() for each in files}
-        if os.environ.get("OTEL_EVAL_COMPILED", "") not in ("", "0"):
+        if is_set("OTEL_EVAL_COMPILED"):
             raise RuntimeError(f"the {what} cannot be compiled:\n{done.stdout}")
         why = (done.stdout.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         self.app.display_warning(f"otel_eval is built without the compiled {what}: {why}")

@@ -21,7 +21,11 @@ def quick(record: Callable[P, T]) -> Callable[P, T]:
     given = _fields(record)
     names = tuple(each.name for each in given)
     defaults = tuple(each.default for each in given)
-    made: Callable[P, T] = RECORDS.Maker(record, names, defaults, MISSING)
+    try:
+        made: Callable[P, T] = RECORDS.Maker(record, names, defaults, MISSING)
+    except TypeError:
+        # An interpreter that lays classes out in another way.
+        return drafted(record)
     return made
 
 

@@ -69,7 +69,7 @@ class Job:
             found = evaluator.withheld(self._shown, verdicts)
         except KeyboardInterrupt:
             raise
-        # As above.
+        # As in `_answer`.
         except BaseException as error:
             return self._evaluation(evaluator, None, _failure(error))
         return None if found is None else self._evaluation(evaluator, None, found)
@@ -81,7 +81,7 @@ class Job:
                 yield self._evaluation(evaluator, call, _sound(outcome))
         except (KeyboardInterrupt, GeneratorExit):
             raise
-        # As above.
+        # As in `_answer`.
         except BaseException as error:
             yield self._evaluation(evaluator, None, _failure(error))
 

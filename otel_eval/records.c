@@ -55,7 +55,7 @@ static PyObject *make(PyObject *maker, PyObject *const *args, size_t given, PyOb
             Py_DECREF(made);
             return NULL;
         }
-        *slot_of(self, made, field) = Py_NewRef(args[at]);
+        Py_XSETREF(*slot_of(self, made, field), Py_NewRef(args[at])); /* odd names come twice */
     }
     for (Py_ssize_t at = 0; count < self->count && at < self->count; at++) {
         if (*slot_of(self, made, at) != NULL) continue;
@@ -72,7 +72,8 @@ static PyObject *make(PyObject *maker, PyObject *const *args, size_t given, PyOb
 /* The offset of a field that is a slot, or -1. */
 static Py_ssize_t offset_of(PyTypeObject *record, PyObject *name) {
     PyObject *slot = PyObject_GetAttr((PyObject *)record, name);
-    int fits = slot != NULL && Py_IS_TYPE(slot, &PyMemberDescr_Type);
+    int fits = slot != NULL && Py_IS_TYPE(slot, &PyMemberDescr_Type) &&
+               PyType_IsSubtype(record, PyDescr_TYPE(slot));
     PyMemberDef *member = fits ? ((PyMemberDescrObject *)slot)->d_member : NULL;
     Py_ssize_t offset = fits && member->type == T_OBJECT_EX ? member->offset : -1;
     Py_XDECREF(slot);

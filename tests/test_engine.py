@@ -67,8 +67,8 @@ class Judge(Evaluator):
         return Score(1.0, f"{call.name} of {len(trajectory.tool_calls)}")
 
 
-class Collecting:
-    """A sink that keeps what it gets."""
+class Collecting(Sink):
+    """A sink that keeps what it gets. It derives from the protocol, as some do."""
 
     def __init__(self) -> None:
         self.evaluations: list[Evaluation] = []

@@ -410,7 +410,7 @@ static int append_span(Decoder *self, PyObject *spans, Bytes in, PyObject *resou
                        PyObject *scope) {
     Draft draft = {EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, 0, 0, 0, 0, PyDict_New(), NULL, NULL};
     int read = read_span(self, in, &draft) > 0;
-    PyObject *name = read ? key_of(self, draft.name) : NULL;
+    PyObject *name = read ? word_of(self, draft.name) : NULL;
     PyObject *status = name != NULL ? status_of(self, draft.status) : NULL;
     if (status == NULL) {
         Py_XDECREF(draft.attributes);

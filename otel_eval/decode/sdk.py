@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from otel_eval.decode.terms import KINDS, STATUS_CODES, MadeUp
+from otel_eval.drafts import quick
 from otel_eval.errors import DecodeError
 from otel_eval.model import (
     NO_SCOPE,
@@ -24,6 +25,7 @@ from otel_eval.model import (
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
+_make_span = quick(Span)
 _INT64: Final = range(-(2**63), 2**63)
 _KINDS: Final[dict[str, Kind]] = {kind.upper(): kind for kind in KINDS.values()}
 _CODES: Final[dict[str, StatusCode]] = {code.upper(): code for code in STATUS_CODES.values()}
@@ -53,15 +55,15 @@ class SdkReader:
     def _span(self, span: ReadableSpan) -> Span:
         trace_id, span_id = self._ids(span.get_span_context())
         parent_id = _hex(span.parent.span_id, 16) if span.parent else None
-        return Span(
+        return _make_span(
             trace_id=trace_id,
             span_id=span_id,
             parent_id=parent_id,
-            parent_remote=span.parent.is_remote if span.parent and parent_id else None,
+            parent_remote=_remote(span.parent) if parent_id else None,
             name=span.name,
             kind=_KINDS.get(span.kind.name, "unspecified"),
-            start_ns=span.start_time or 0,
-            end_ns=span.end_time or 0,
+            start_ns=_time(span.start_time),
+            end_ns=_time(span.end_time),
             status=_status(span.status),
             attributes=_attributes(span.attributes),
             events=[_event(event) for event in span.events] or (),
@@ -96,6 +98,15 @@ def _hex(number: int, digits: int) -> str | None:
     return f"{number:0{digits}x}" if 0 < number < 16**digits else None
 
 
+def _remote(parent: Any) -> bool | None:
+    return None if parent.is_remote is None else bool(parent.is_remote)
+
+
+def _time(given: float | None) -> int:
+    """Nanoseconds; `time.time() * 1e9` is no whole number, but the SDK takes it."""
+    return int(given or 0)
+
+
 def _status(status: Any) -> Status:
     if status is None:
         return UNSET
@@ -107,7 +118,7 @@ def _status(status: Any) -> Status:
 
 def _event(event: Any) -> Event:
     return Event(
-        name=event.name, time_ns=event.timestamp or 0, attributes=_attributes(event.attributes)
+        name=event.name, time_ns=_time(event.timestamp), attributes=_attributes(event.attributes)
     )
 
 

@@ -44,33 +44,28 @@ class ToolErrorRate(Evaluator):
         if not calls:
             return no_tool_calls()
         errors = [call.name for call in calls if failed(call)]
-        return _score(len(calls), errors) if errors else _faultless(len(calls))
+        rate = len(errors) / len(calls)
+        details = {
+            "calls": len(calls),
+            "errors": len(errors),
+            "error_rate": rate,
+            "errors_by_tool": dict(Counter(errors)) if errors else {},
+        }
+        reason = _reason(len(calls), errors) if errors else _praise(len(calls))
+        return Score(1 - rate, reason, details)
 
     @cached_property
     def _concerns(self) -> Callable[[str], bool]:
         return compile_names(self.tools)
 
 
-def _score(calls: int, errors: Sequence[str]) -> Score:
-    rate = len(errors) / calls
-    details = {
-        "calls": calls,
-        "errors": len(errors),
-        "error_rate": rate,
-        "errors_by_tool": dict(Counter(errors)),
-    }
-    return Score(1 - rate, _reason(calls, errors), details)
-
-
 @lru_cache(maxsize=256)
-def _faultless(calls: int) -> Score:
-    """Nearly every trace is, and all of as many calls are alike."""
-    return _score(calls, ())
+def _praise(calls: int) -> str:
+    """Nearly every trace gets it."""
+    return f"none of {plural(calls, 'call')} failed"
 
 
 def _reason(calls: int, errors: Sequence[str]) -> str:
-    if not errors:
-        return f"none of {plural(calls, 'call')} failed"
     most = Counter(errors).most_common()
     where = listed([f"{name} ({plural(count, 'time')})" for name, count in most])
     return f"{len(errors)} of {plural(calls, 'call')} failed: {where}"

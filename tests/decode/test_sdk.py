@@ -155,6 +155,26 @@ def endless() -> dict[str, Any]:
     return loop
 
 
+def test_what_the_sdk_takes_in_other_types_is_read_in_the_models() -> None:
+    trace_id = 5
+    given = ReadableSpan(
+        name="agent",
+        context=SpanContext(trace_id, 1, is_remote=False),
+        parent=SpanContext(trace_id, 2, is_remote=1),  # type: ignore[arg-type]  # not checked there
+        start_time=1.5e9,  # type: ignore[arg-type]  # such as time.time() * 1e9
+        end_time=2.5e9,  # type: ignore[arg-type]
+    )
+
+    (found,) = decode_sdk([given])
+
+    assert (found.parent_remote, found.start_ns, found.end_ns) == (
+        True,
+        1_500_000_000,
+        2_500_000_000,
+    )
+    assert [type(each) for each in (found.parent_remote, found.start_ns)] == [bool, int]
+
+
 def test_endless_values_are_decode_errors() -> None:
     with pytest.raises(DecodeError, match="nested too deeply"):
         decode_sdk([ReadableSpan(name="f", attributes={"v": endless()})])

@@ -45,6 +45,12 @@ def test_the_reason_counts_by_tool() -> None:
     assert judge([OK]).reason == "none of 1 call failed"
 
 
+def test_what_a_sink_notes_in_the_details_is_in_those_alone() -> None:
+    judge([OK]).details["seen"] = True  # type: ignore[index]  # a dict all the same
+
+    assert "seen" not in judge([OK]).details
+
+
 def test_only_the_tools_given_count() -> None:
     assert judge([FAILED, SAYS_SO, call("fetch")], tools="fet*").value == 0.5
 
