@@ -1,9 +1,9 @@
 """Builds the wheel with what every span passes through compiled, where that can be done.
 
 That is what is written in C, and the modules named in pyproject.toml, which are ordinary Python and
-compiled by mypyc. Without a C compiler or the headers of Python the wheel is
-made without them, and does the same things more slowly. An editable install never has the modules
-compiled, so that what is edited is what runs.
+compiled by mypyc. Without a C compiler or the headers of Python the wheel is made without them, and
+does the same things more slowly. An editable install never has the modules compiled, so that what
+is edited is what runs.
 
 OTEL_EVAL_PURE=1: compile nothing. OTEL_EVAL_COMPILED=1: fail where something cannot be compiled.
 """

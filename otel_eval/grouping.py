@@ -17,7 +17,17 @@ from otel_eval.closed import Closed, K, Past, T, make_past
 from otel_eval.group import MIB, Group, Limits, Place, place_of
 from otel_eval.model import ClosedBy, Span
 
-__all__ = ["MIB", "Closed", "Entry", "Grouper", "Grouping", "Limits", "Place", "place_of"]
+__all__ = [
+    "MIB",
+    "Closed",
+    "Entry",
+    "Grouper",
+    "Grouping",
+    "Limits",
+    "Place",
+    "by_trace",
+    "place_of",
+]
 
 IDS_REMEMBERED: Final = 2_000_000
 
@@ -36,11 +46,7 @@ def by_trace(
             left_out += 1
             continue
         entry = span.span_id, span, size, span.parent_id, place_of(span)
-        entries = traces.get(span.trace_id)
-        if entries is None:
-            traces[span.trace_id] = [entry]
-        else:
-            entries.append(entry)
+        traces.setdefault(span.trace_id, []).append(entry)
     return traces, left_out
 
 

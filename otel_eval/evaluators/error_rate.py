@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -51,21 +51,16 @@ class ToolErrorRate(Evaluator):
             "error_rate": rate,
             "errors_by_tool": dict(Counter(errors)) if errors else {},
         }
-        reason = _reason(len(calls), errors) if errors else _praise(len(calls))
-        return Score(1 - rate, reason, details)
+        return Score(1 - rate, _reason(len(calls), errors), details)
 
     @cached_property
     def _concerns(self) -> Callable[[str], bool]:
         return compile_names(self.tools)
 
 
-@lru_cache(maxsize=256)
-def _praise(calls: int) -> str:
-    """Nearly every trace gets it."""
-    return f"none of {plural(calls, 'call')} failed"
-
-
 def _reason(calls: int, errors: Sequence[str]) -> str:
+    if not errors:
+        return f"none of {plural(calls, 'call')} failed"
     most = Counter(errors).most_common()
     where = listed([f"{name} ({plural(count, 'time')})" for name, count in most])
     return f"{len(errors)} of {plural(calls, 'call')} failed: {where}"

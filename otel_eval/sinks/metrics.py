@@ -64,8 +64,8 @@ class MetricsSink:
             for evaluation in group:
                 subject = self._labels.subject(evaluation)
                 kind = subject, evaluation.verdict
-                known = counts.get(kind)
-                counts[kind] = 1 if known is None else known[0] + 1, here
+                count, _ = counts.get(kind, (0, here))
+                counts[kind] = count + 1, here
                 self._record(evaluation, subject, here, now_ns)
         # Counted once for all that are alike: each step of a counter takes the SDK some 10 µs.
         for (subject, verdict), (count, here) in counts.items():
